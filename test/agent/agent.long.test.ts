@@ -7,7 +7,7 @@ import { eventually, temporaryFolder } from '../support/net.ts';
 import { boxWith } from './box-with.ts';
 
 describe('an agent', () => {
-  it('AGT-13 tells once of an account that has changed while it was off, and TLS-1 of a link that is not encrypted', async () => {
+  it('AGT-13 TLS-1 shows once an account that changed while the box was off, and always a link that is not encrypted', async () => {
     const dataDir = await temporaryFolder();
     const scenes: Scene[] = [];
     const surface = { kind: 'panel', qr: null, accents: true } as const;

@@ -11,7 +11,7 @@ import { clipsIn, writeClips } from '../voice/support.ts';
 import { boxWith, display } from './box-with.ts';
 
 describe('an agent', () => {
-  it('AGT-2 confirms by its first display and is not hurt by a second one that fails', async () => {
+  it('AGT-2 an agent confirms by its first display, and works although the second one fails', async () => {
     const folder = await temporaryFolder();
     const path = join(folder, 'screen.png');
     const pole = display('cd5220', { path: join(folder, 'no-such-port') });
@@ -28,7 +28,7 @@ describe('an agent', () => {
     await eventually('paid', () => gateway.types().includes('paid'));
   });
 
-  it('AGT-2 AGT-5 refuses pushes by name while its display is gone, takes payments, and draws again when it is back', async () => {
+  it('AGT-2 AGT-5 an agent without a display refuses pushes by name, accepts payments, and draws again once the display is back', async () => {
     const folder = join(await temporaryFolder(), 'pictures');
     const path = join(folder, 'screen.png');
     const { agent, gateway } = await boxWith({ displays: [display('png', { path })] });
@@ -58,7 +58,7 @@ describe('an agent', () => {
 
   const THROUGH_THE_PAGE = { driver: 'page', volumePercent: 100, chime: true, zero: 'linh' } as const;
 
-  it('AGT-17 says a payment through the page once, and again by the key as one of before, which the screen shows', async () => {
+  it('AGT-17 an agent announces a payment on its page once, and repeats it by the key as an earlier one, which the screen shows', async () => {
     const speech = { kind: 'clips', folder: await writeClips() };
     const { agent, gateway } = await boxWith({
       displays: [display('browser', {})],
@@ -90,7 +90,7 @@ describe('an agent', () => {
     expect(Buffer.from(await served.arrayBuffer()).toString('latin1', 0, 4)).toBe('RIFF');
   });
 
-  it('AGT-17 shows a payment of a week ago by the key, says why it is silent, and says nothing', async () => {
+  it('AGT-17 an agent shows a payment of a week ago by the key, but does not announce it, and says why', async () => {
     const speech = { kind: 'clips', folder: await writeClips() };
     const { agent, gateway } = await boxWith({
       displays: [display('browser', {})],
@@ -109,7 +109,7 @@ describe('an agent', () => {
     expect([agent.box.sound()?.number, agent.box.status().voice?.queued]).toEqual([1, 0]);
   });
 
-  it('AGT-6 goes back to idle by a key, and shows the last payments by another', async () => {
+  it('AGT-6 an agent goes back to idle by one key, and shows the last payments by another', async () => {
     const { agent, gateway } = await boxWith({ displays: [display('browser', {})] });
     gateway.tell(paymentOf(1, { pushId: null }));
     await eventually('paid', () => agent.box.status().state === 'paid');

@@ -48,7 +48,7 @@ class Stalled implements Connection {
   }
 }
 
-it('AGT-2 AGT-5 keeps its memory and lives while display, disk and link are dead at once', async () => {
+it('AGT-2 AGT-5 an agent keeps its memory and runs while display, disk and link fail at once', async () => {
   const file = join(await temporaryFolder(), 'file');
   await writeFile(file, 'no folder can be here');
   const log = quietLog();

@@ -36,7 +36,7 @@ async function refusal(content: unknown): Promise<string> {
 }
 
 describe('the configuration of a box', () => {
-  it('of device-config/laptop.yaml is valid and names every key but those of other boxes', async () => {
+  it('device-config/laptop.yaml is valid and names every key but those of other boxes', async () => {
     const config = await loadAgentConfig(LAPTOP);
     const ofOthers = ['buttons', 'enrolment', 'light'];
     expect(config.displays.map((display) => display.driver)).toEqual(['browser', 'terminal']);
@@ -45,7 +45,7 @@ describe('the configuration of a box', () => {
     expect(config.link).toMatchObject({ transport: 'mqtt', url: 'mqtt://127.0.0.1:18830' });
   });
 
-  it('needs no more than who the box is, its gateway and its folder', async () => {
+  it("a configuration needs only the box's identity, its gateway and its folder", async () => {
     const { folder, config } = await loaded(LEAST);
     expect(config).toEqual({
       box: LEAST.box,
@@ -61,7 +61,7 @@ describe('the configuration of a box', () => {
     });
   });
 
-  it('takes a token of its pages, or reads it from a file beside it, and a weak one not', async () => {
+  it("the token of a box's pages is given or read from a file, and refused where it is weak", async () => {
     const folder = await temporaryFolder();
     const token = 'A-token-of-this-test-that-is-long-0001';
     await writeFile(join(folder, 'token'), `${token}\n`);
@@ -74,7 +74,7 @@ describe('the configuration of a box', () => {
     expect(() => parse({ token, tokenFile: 'token' })).toThrow(/test: http: expected either token or tokenFile/);
   });
 
-  it('reads a secret from a file beside it, and takes the path of a display from there too', async () => {
+  it('the secret and the path of a display may be read from files beside the configuration', async () => {
     const folder = await temporaryFolder();
     await writeFile(join(folder, 'secret'), 'From-a-file-of-this-test-0001\n');
     const { secret: _, ...box } = LEAST.box;
@@ -92,7 +92,7 @@ describe('the configuration of a box', () => {
     ['transport', TRANSPORTS],
   ] as const) {
     for (const { name, example } of registry.values()) {
-      it(`takes the example of the ${kind} ${name}`, () => {
+      it(`the configuration accepts the example of the ${kind} ${name}`, () => {
         const part = { [kind]: name, ...(example as object) };
         const own = kind === 'transport' && TRANSPORTS.get(name)?.ownLogin !== undefined ? WITHOUT_SECRET : {};
         const value = kind === 'driver' ? { ...LEAST, displays: [part] } : { ...LEAST, ...own, link: part };
@@ -102,7 +102,7 @@ describe('the configuration of a box', () => {
     }
   }
 
-  it('DIA-9 has no secret and nowhere to enrol at another service, and reads its salts from files', async () => {
+  it('DIA-9 a box at another service has no secret and nowhere to enrol, and reads its salts from files', async () => {
     const { checkSumSalt: _, password: __, ...link } = PUBLIC_LINK;
     const given = { ...LEAST, ...WITHOUT_SECRET, link: { ...link, checkSumSaltFile: 'salt', passwordFile: 'word' } };
     const folder = await temporaryFolder();
@@ -115,7 +115,7 @@ describe('the configuration of a box', () => {
     expect(() => parseAgentConfig(given, 'test', '/proc')).toThrow(/test: link\.checkSumSaltFile: cannot be read/);
   });
 
-  it('ENR-1 without a secret enrols where its link is over HTTP, or else where it is told', async () => {
+  it('ENR-1 a box without a secret enrols at the gateway of its HTTP link, or else at the address it is given', async () => {
     const { secret: _, ...box } = LEAST.box;
     const tls = { ca: 'ca.pem' };
     const http = { transport: 'http', url: 'https://gateway.example', tls };
@@ -231,16 +231,16 @@ describe('the configuration of a box', () => {
     ['a file of any size', `dataDir: ${'x'.repeat(70_000)}`, /box\.yaml:[\d:]* has 70009 characters/],
   ];
   for (const [name, content, message] of wrong) {
-    it(`refuses ${name}, naming file, path and what is expected`, async () => {
+    it(`refuses ${name}, and names file, path and what is expected`, async () => {
       expect(await refusal(content)).toMatch(message);
     });
   }
 
-  it('never shows a secret in what it refuses', async () => {
+  it('a refusal of a configuration never shows a secret', async () => {
     expect(await refusal({ ...LEAST, box: { ...LEAST.box, secret: 'shh', serialNumber: 1 } })).not.toContain('shh');
   });
 
-  it('has a JSON schema that knows every driver and transport', () => {
+  it('the JSON schema of the configuration knows every driver and transport', () => {
     const text = JSON.stringify(z.toJSONSchema(agentConfigSchema, { io: 'input' }));
     for (const name of [...DISPLAY_DRIVERS.keys(), ...TRANSPORTS.keys()]) expect(text).toContain(`"const":"${name}"`);
   });

@@ -12,7 +12,7 @@ import { eventually } from '../support/net.ts';
 import { memory, quiet } from './disk-fixture.ts';
 
 describe('a box on a small disk', () => {
-  it.skipIf(memory.missing)(`tells of a failed disk and of damaged journals on its pages${memory.note}`, async () => {
+  it.skipIf(memory.missing)(`a box reports a failed disk and damaged journals on its pages${memory.note}`, async () => {
     const disk = await memoryDisk();
     writeFileSync(join(disk.folder, JOURNAL_FILE), 'no database');
     disk.fill();

@@ -66,7 +66,7 @@ const acked = (n: number) => ({ type: 'acked' as const, ids: [uuid(0xc000 + n)] 
 
 describe('a box on a small disk', () => {
   it.skipIf(memory.missing)(
-    `AGT-5 AGT-2 that is full refuses pushes by name, takes payments, and is well within 5 s of room${memory.note}`,
+    `AGT-5 AGT-2 a box whose disk is full refuses pushes by name, accepts payments, and recovers within 5 s of room${memory.note}`,
     async () => {
       const disk = await memoryDisk();
       const box = await boxIn(disk.folder);
@@ -93,24 +93,27 @@ describe('a box on a small disk', () => {
     },
   );
 
-  it.skipIf(memory.missing)(`AGT-5 that is full at the start knows what it held${memory.note}`, async () => {
-    const disk = await memoryDisk();
-    const before = await boxIn(disk.folder);
-    await before.on(push(1), drawn(1), payment(1), push(2), drawn(2));
-    before.die();
-    disk.fill();
-    const box = await boxIn(disk.folder);
-    expect(box.announced()).toEqual(['001']);
-    expect(await box.on(payment(1))).toEqual(['paid recorded']);
-    expect(await box.on(payment(2))).toEqual(['paid unrecorded', 'say 002']);
-    disk.makeRoom();
-    await box.clock.advance(PROBE_MS);
-    box.die();
-    expect((await boxIn(disk.folder)).announced()).toEqual(['001', '002']);
-  });
+  it.skipIf(memory.missing)(
+    `AGT-5 a box whose disk is full at the start restores what it had stored${memory.note}`,
+    async () => {
+      const disk = await memoryDisk();
+      const before = await boxIn(disk.folder);
+      await before.on(push(1), drawn(1), payment(1), push(2), drawn(2));
+      before.die();
+      disk.fill();
+      const box = await boxIn(disk.folder);
+      expect(box.announced()).toEqual(['001']);
+      expect(await box.on(payment(1))).toEqual(['paid recorded']);
+      expect(await box.on(payment(2))).toEqual(['paid unrecorded', 'say 002']);
+      disk.makeRoom();
+      await box.clock.advance(PROBE_MS);
+      box.die();
+      expect((await boxIn(disk.folder)).announced()).toEqual(['001', '002']);
+    },
+  );
 
   it.skipIf(memory.missing)(
-    `AGT-5 that is full at its first start works as soon as there is room${memory.note}`,
+    `AGT-5 a box whose disk is full at its first start works as soon as there is room${memory.note}`,
     async () => {
       const disk = await memoryDisk();
       disk.fill();
@@ -130,7 +133,7 @@ describe('a box on a small disk', () => {
   );
 
   it.skipIf(memory.missing)(
-    `AGT-5 that is read-only at the start knows what it held, and writes once it may${memory.note}`,
+    `AGT-5 a box whose disk is read-only at the start restores what it had stored, and writes once it may${memory.note}`,
     async () => {
       const disk = await memoryDisk();
       const before = await boxIn(disk.folder);
@@ -153,7 +156,7 @@ describe('a box on a small disk', () => {
   );
 
   it.skipIf(memory.missing)(
-    `AGT-5 that comes after the start is taken in: nothing is announced again, what is owed is sent${memory.note}`,
+    `AGT-5 a disk that is mounted after the start is merged: nothing is announced again, unsent reports are sent${memory.note}`,
     async () => {
       const disk = await memoryDisk();
       const before = await boxIn(disk.folder);
@@ -171,7 +174,7 @@ describe('a box on a small disk', () => {
   );
 
   it.skipIf(memory.missing)(
-    `AGT-5 that is taken away while the box runs loses nothing, neither with it nor without it${memory.note}`,
+    `AGT-5 a box whose disk is removed while it runs loses nothing, with or without it${memory.note}`,
     async () => {
       const disk = await memoryDisk();
       const box = await boxIn(disk.folder);
@@ -189,7 +192,7 @@ describe('a box on a small disk', () => {
   );
 
   it.skipIf(device.missing)(
-    `AGT-5 whose device fails under it takes payments, and writes them when another mount works${device.note}`,
+    `AGT-5 a box whose disk device fails accepts payments, and writes them once another mount works${device.note}`,
     async () => {
       const disk = await deviceDisk();
       const box = await boxIn(disk.folder);

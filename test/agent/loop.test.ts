@@ -77,7 +77,7 @@ async function loopOf(journal: MemoryJournal, config = CONFIG) {
 }
 
 describe('the loop', () => {
-  it('lets no one who leans on the keys crowd out what the gateway and the display have to say', async () => {
+  it('the loop processes gateway and display although somebody holds the keys down', async () => {
     const { on, loop, finish } = await loopOf(new MemoryJournal());
     const keys = Array.from({ length: 5_000 }, () => ({ type: 'key', key: 'history' }) as const);
     const trace = await on({ type: 'connecting' }, ...keys, registered, push(1), drawn(1), payment(1));
@@ -86,7 +86,7 @@ describe('the loop', () => {
     await finish();
   });
 
-  it('AGT-2 writes before it shows and shows before it sends', async () => {
+  it('AGT-2 the loop writes before it shows and shows before it sends', async () => {
     const { on, finish } = await loopOf(new MemoryJournal());
     expect(await on({ type: 'connecting' }, registered, push(1), drawn(1), payment(1))).toEqual([
       'show connecting',
@@ -106,7 +106,7 @@ describe('the loop', () => {
     await finish();
   });
 
-  it('AGT-2 stands still while the disk hangs, and then does all that came meanwhile', async () => {
+  it('AGT-2 the loop waits while the disk hangs, and then processes all that came meanwhile', async () => {
     const journal = new MemoryJournal();
     const { clock, on, finish } = await loopOf(journal);
     await on(registered);
@@ -125,7 +125,7 @@ describe('the loop', () => {
     await finish();
   });
 
-  it('AGT-11 says in the log why a payment was not said aloud', async () => {
+  it('AGT-11 the loop logs why a payment was not announced', async () => {
     const { on, lines, finish } = await loopOf(new MemoryJournal());
     const trace = await on(
       registered,
@@ -139,7 +139,7 @@ describe('the loop', () => {
     await finish();
   });
 
-  it('wakes itself when a notice is over', async () => {
+  it('the loop wakes itself when a notice is over', async () => {
     const { loop, clock, on, finish } = await loopOf(new MemoryJournal());
     await on(registered, payment(1), { type: 'drawn', pushId: undefined, transactionId: uuid(0xc001) });
     await clock.advance(CONFIG.paidHoldMs - 1);
@@ -151,7 +151,7 @@ describe('the loop', () => {
 });
 
 describe('a loop whose disk has failed', () => {
-  it('AGT-5 refuses pushes, shows and reports payments, and writes them first once the disk works again', async () => {
+  it('AGT-5 a loop whose disk failed refuses pushes, shows and reports payments, and writes them first once the disk works again', async () => {
     const journal = new MemoryJournal();
     const { loop, on, finish } = await loopOf(journal);
     await on(registered);
@@ -168,7 +168,7 @@ describe('a loop whose disk has failed', () => {
     await finish();
   });
 
-  it('AGT-5 finds out by itself that the disk works again, and says so', async () => {
+  it('AGT-5 a loop whose disk failed finds out by itself that it works again, and logs it', async () => {
     const journal = new MemoryJournal();
     const { loop, clock, on, finish } = await loopOf(journal);
     await on(registered);
@@ -190,7 +190,7 @@ describe('a loop whose disk has failed', () => {
     await finish();
   });
 
-  it('AGT-5 says so from the start, and writes what happened before it ends', async () => {
+  it('AGT-5 a loop whose disk fails from the start reports it, and writes what happened before it ends', async () => {
     const journal = new MemoryJournal();
     journal.broken = 'no such disk';
     const { loop, on, finish } = await loopOf(journal);
@@ -201,7 +201,7 @@ describe('a loop whose disk has failed', () => {
     expect(journal.kinds()).toEqual(['account', 'payment', 'acked']);
   });
 
-  it('AGT-5 hears first what a disk that is back tells, and announces nothing that was announced before', async () => {
+  it('AGT-5 a loop reads first what a returned disk holds, and announces nothing twice', async () => {
     const journal = new MemoryJournal();
     journal.broken = 'no such disk';
     const { loop, clock, on, finish } = await loopOf(journal);
@@ -223,7 +223,7 @@ describe('a loop whose disk has failed', () => {
     await finish();
   });
 
-  it('keeps so many entries for it and no more, payments before all others', async () => {
+  it('a loop keeps a limited number of entries for a failed disk, payments before all others', async () => {
     const journal = new MemoryJournal();
     journal.broken = 'disk full';
     const { loop, clock, on, finish } = await loopOf(journal);

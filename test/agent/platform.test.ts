@@ -27,7 +27,7 @@ const MISSING =
   'only Linux has displays.1 (framebuffer), displays.2 (led-matrix), voice.options.player (aplay), light (gpioset), buttons (gpiomon): this machine runs darwin';
 
 describe('what only Linux has', () => {
-  it('is named in one line elsewhere, and is no problem on Linux', () => {
+  it('another platform names in one line what only Linux has, and Linux reports no problem', () => {
     const device = parseAgentConfig(DEVICE, 'test');
     expect(missingHere(device, 'linux')).toBeUndefined();
     expect(missingHere(device, 'darwin')).toBe(MISSING);
@@ -42,7 +42,7 @@ describe('what only Linux has', () => {
     }
   });
 
-  it('is told by agent, config check and doctor on another platform', async () => {
+  it('on another platform, agent, config check and doctor say what only Linux has', async () => {
     const folder = await temporaryFolder();
     const [file, plain, other] = ['device.yaml', 'plain.yaml', 'darwin.mjs'].map((it) => join(folder, it)) as [
       string,

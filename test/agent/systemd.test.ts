@@ -66,7 +66,7 @@ async function watchedLoop({ watchdogMs }: { watchdogMs: number | undefined } = 
 }
 
 describe('what the service manager is told', () => {
-  it('is READY only once the loop runs', async () => {
+  it('the service manager gets READY only once the loop runs', async () => {
     const { clock, run, told } = await watchedLoop();
     await clock.advance(60_000);
     expect(told).toEqual([{ STATUS: 'idle; online' }]);
@@ -75,7 +75,7 @@ describe('what the service manager is told', () => {
     expect(told.at(-1)).toEqual({ READY: '1', WATCHDOG: '1' });
   });
 
-  it('is a sign of life at half of the time that it allows', async () => {
+  it('the service manager gets a watchdog ping at half of the time that it allows', async () => {
     const { clock, run, feeds } = await watchedLoop();
     run();
     await clock.advance(0);
@@ -88,7 +88,7 @@ describe('what the service manager is told', () => {
     expect(feeds()).toBe(22);
   });
 
-  it('is no sign of life while the loop is stuck in its disk, although the event loop runs', async () => {
+  it('the service manager gets no ping while the loop hangs in its disk, although the event loop runs', async () => {
     const { clock, loop, run, feeds, hung } = await watchedLoop();
     run();
     await clock.advance(0);
@@ -102,7 +102,7 @@ describe('what the service manager is told', () => {
     expect(feeds()).toBeGreaterThan(before);
   });
 
-  it('is a sign of life also while more events wait than the inbox takes, as long as they are worked off', async () => {
+  it('the service manager gets pings while more events wait than the inbox holds, as long as they are processed', async () => {
     const { clock, loop, run, feeds } = await watchedLoop();
     run();
     await clock.advance(0);
@@ -113,7 +113,7 @@ describe('what the service manager is told', () => {
     expect(feeds()).toBeGreaterThan(before);
   });
 
-  it('is no sign of life where it does not watch', async () => {
+  it('the service manager gets no ping where it does not watch', async () => {
     const { clock, run, told, ended } = await watchedLoop({ watchdogMs: undefined });
     run();
     await clock.advance(0);
@@ -122,7 +122,7 @@ describe('what the service manager is told', () => {
     expect(told.filter(({ WATCHDOG }) => WATCHDOG)).toHaveLength(1);
   });
 
-  it('is how the box does, once for each change, and nothing once it stops', async () => {
+  it('the service manager gets a status once for each change, and none once the box stops', async () => {
     const { clock, run, told, change, stopping } = await watchedLoop({ watchdogMs: undefined });
     run();
     await clock.advance(0);
@@ -135,7 +135,7 @@ describe('what the service manager is told', () => {
     expect(told).toEqual([{ STATUS: 'idle; offline: connect ECONNREFUSED' }]);
   });
 
-  it('names the order and the fault', () => {
+  it('the status for the service manager names the order and the fault', () => {
     const order = { orderId: 'DH1', amount: 50_000 } as BoxStatus['order'];
     expect(statusLine({ ...STATUS, state: 'showing', order })).toBe('showing 50000 VND, order DH1; online');
     const fault = { code: 'DISPLAY_FAULT', reason: 'no such device' };

@@ -44,7 +44,7 @@ describe('a closed set in a step', () => {
     expect(checked(steps).problems).toEqual([]);
   });
 
-  it('takes a state that a variable has', () => {
+  it('a step accepts a state that a variable has', () => {
     expect(checked(['  - set: { want: paid }', '  - expect: { state: "${want}" }']).problems).toEqual([]);
   });
 });
@@ -53,7 +53,7 @@ const PUSH = '  - push: { amount: 1000, content: A }';
 const PAY = '  - pay: { amount: 1000, content: A }';
 
 describe('a scenario that is checked', () => {
-  it.each(scenarios())('of the library has no problem: %s', async (name) => {
+  it.each(scenarios())('the scenario %s of the library has no problem', async (name) => {
     expect(checkScenario(await readScenario(join(LIBRARY, name)))).toEqual({ problems: [], warnings: [] });
   });
 
@@ -196,7 +196,7 @@ describe('a scenario that is checked', () => {
     });
   });
 
-  it('says every problem of its schema with line and column', () => {
+  it('a check of a scenario reports every problem of its schema with line and column', () => {
     const wrong = source(['  - push:', '      amount: much', '      contnt: A', '  - wait: 5'], 'boxs: 2\n');
     expect(() => parseScenario(wrong, 'x.yaml')).toThrow(
       [
@@ -221,7 +221,7 @@ describe('a scenario that includes files', () => {
   }
   const including = (name: string) => source([`  - include: ${name}`]);
 
-  it('needs their boxes, knows what they make, and names their places', async () => {
+  it('a scenario that includes files needs their boxes, knows what they make, and names their places', async () => {
     const inner = 'boxes: 3\nvariables: { many: 1 }\nsteps:\n  - push: { amount: "${many}000", content: "${whose}" }\n';
     const scenario = await read({
       'x.yaml': source(['  - include: parts/one.yaml', '  - cancel: { order: "${push.orderId}" }']),
@@ -277,7 +277,7 @@ describe('a scenario that includes files', () => {
     await expect(read(files)).rejects.toThrow(message);
   });
 
-  it('needs a folder', () => {
+  it('a scenario that includes files needs a folder', () => {
     expect(() => parseScenario(including('y.yaml'), 'x.yaml')).toThrow('x.yaml:3:5: include: a text has no folder');
   });
 });
@@ -298,7 +298,7 @@ describe('variables from the command line', () => {
     expect(() => settingsOf([written])).toThrow(`--set ${written}: expected NAME=VALUE`);
   });
 
-  it('replace those of the scenario, and must be used', () => {
+  it('variables of the command line replace those of the scenario, and must be used', () => {
     const one = parseScenario(source([PUSH], 'variables: { customers: 5 }\n'), 'x.yaml');
     expect(withSettings([one], { customers: 7 })[0]?.variables).toEqual({ customers: 7 });
     expect(() => withSettings([one], { custmers: 7 })).toThrow(
@@ -306,7 +306,7 @@ describe('variables from the command line', () => {
     );
   });
 
-  it('are refused where a step would set them again', () => {
+  it('variables of the command line are refused where a step would set them again', () => {
     const nested = '  - repeat: { times: 2, steps: [{ set: { what: A } }, { title: "${what}", wait: 1s }] }';
     const one = parseScenario(source([nested]), 'x.yaml');
     expect(() => withSettings([one], { what: 'B' })).toThrow('a step sets what, so --set what would be lost');

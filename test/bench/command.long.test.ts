@@ -26,7 +26,7 @@ const markers = (output: string) => output.split('\n').filter((line) => line.sta
 const verdicts = (output: string) => markers(output).map((line) => line.replace(/ (tookMs|seed|target)=\S+/g, ''));
 
 describe('paybox bench run', () => {
-  it('ends with 1 when something is not as expected, and writes every report', async () => {
+  it('paybox bench run ends with 1 when something is not as expected, and writes every report', async () => {
     const { path, folder } = await files({ 'a.yaml': PASSES, 'b.yaml': FAILS });
     const reports = ['--junit', path('out/j.xml'), '--tap', path('out/t.tap'), '--report', path('report')];
     const { code, output } = await payboxToEnd(...benchRun(path('a.yaml'), path('b.yaml'), '--seed', '5', ...reports));
@@ -49,7 +49,7 @@ describe('paybox bench run', () => {
     expect((await readdir(join(folder, 'report'))).sort()).toEqual(['bench.log', 'index.html']);
   });
 
-  it('gives the same verdicts on an emulated box and on programs of their own', async () => {
+  it('paybox bench run gives the same verdicts on an emulated box and on real programs', async () => {
     const source = 'name: Both\nsteps:\n  - push: { amount: 1000, content: A }\n  - expect: { qr: "${push.qrCode}" }\n';
     const { path } = await files({ 'both.yaml': source, 'fails.yaml': FAILS });
     const run = (...target: string[]) => payboxToEnd(...benchRun(path('both.yaml'), path('fails.yaml'), ...target));
@@ -60,13 +60,13 @@ describe('paybox bench run', () => {
     expect(verdicts(emulated.output).at(-1)).toBe('PAYBOX-BENCH END passed=1 failed=1 skipped=0 missing=0 exit=1');
   });
 
-  it('cuts the power of a program, which goes on where it was', async () => {
+  it('paybox bench run cuts the power of a program, which continues where it was', async () => {
     const { code, output } = await payboxToEnd('bench', 'run', 'power-cut', '--target', 'process');
     expect(verdicts(output).at(-1)).toBe('PAYBOX-BENCH END passed=1 failed=0 skipped=0 missing=0 exit=0');
     expect(code).toBe(0);
   });
 
-  it('judges what runs already, and skips what it cannot do there', async () => {
+  it('paybox bench run judges programs that already run, and skips what it cannot do there', async () => {
     const { path, folder } = await files({});
     const [http, mqtt, box] = [await freePort(), await freePort(), await freePort()];
     const at = ['--gateway', `http://127.0.0.1:${http}`, '--box', `http://127.0.0.1:${box}`];
@@ -80,7 +80,7 @@ describe('paybox bench run', () => {
     expect(judged.code).toBe(0);
   });
 
-  it('says that nothing was judged when all was skipped, and fails then when it is asked to', async () => {
+  it('paybox bench run says that nothing was judged when all was skipped, and fails then with the option for it', async () => {
     const { path } = await files({
       'kills.yaml': 'name: Kills\nsteps: [{ fault: { box: killed } }]\n',
       'a.yaml': PASSES,
@@ -95,7 +95,7 @@ describe('paybox bench run', () => {
     }
   });
 
-  it('runs side by side on targets of their own, in order, and writes what was asked for', async () => {
+  it('paybox bench run runs scenarios in parallel on targets of their own, in order, and writes what was asked for', async () => {
     const names = ['1.yaml', '2.yaml', '3.yaml'];
     const sources = names.map((name, index) => [name, PASSES.replace('It passes', `Number ${index + 1}`)]);
     const { path } = await files({ ...Object.fromEntries(sources), 'fails.yaml': FAILS });
@@ -267,7 +267,7 @@ describe('paybox bench run', () => {
     },
   );
 
-  it('ends its programs and with 130 on Ctrl-C', async () => {
+  it('paybox bench run ends its programs on Ctrl-C, and with 130', async () => {
     const { path, folder } = await files({
       'long.yaml': 'name: Long\nsteps:\n  - push: { amount: 1000, content: A }\n  - wait: 1h\n',
     });
@@ -287,7 +287,7 @@ describe('paybox bench run', () => {
 });
 
 describe('paybox bench run that is told twice to end', () => {
-  it('ends at once, and leaves no program behind', async () => {
+  it('paybox bench run ends at once on a second signal, and leaves no program behind', async () => {
     const { path, folder } = await files({
       'long.yaml': 'name: Long\nsteps:\n  - push: { amount: 1000, content: A }\n  - wait: 1h\n',
     });

@@ -39,15 +39,20 @@ function unopened(): TargetKind {
 }
 
 describe('boxes that speak the public dialect', () => {
-  it.each(POSSIBLE)('pass %s (VQD-5, VQD-6, DIA-5, DIA-6)', async (name) => {
+  it.each(POSSIBLE)('boxes of the public dialect pass %s (VQD-5, VQD-6, DIA-5, DIA-6)', async (name) => {
     expect(await verdictOn(name, { kind: inDialect() })).toEqual(PASSED);
   });
 
-  it.each(scenarios().filter((name) => !POSSIBLE.includes(name)))('do not begin %s, which names why', async (name) => {
-    const { outcome, reason } = await verdictOn(name, { kind: unopened() });
-    expect(outcome).toBe('skipped');
-    expect(reason).toMatch(/^the dialect vietqr cannot have (enrol|answer|fault|report|status|screen|within) ?[^:]*: /);
-  });
+  it.each(scenarios().filter((name) => !POSSIBLE.includes(name)))(
+    'boxes of the public dialect do not begin %s, which names why',
+    async (name) => {
+      const { outcome, reason } = await verdictOn(name, { kind: unopened() });
+      expect(outcome).toBe('skipped');
+      expect(reason).toMatch(
+        /^the dialect vietqr cannot have (enrol|answer|fault|report|status|screen|within) ?[^:]*: /,
+      );
+    },
+  );
 
   it.each([
     ['enrol: {}', 'enrol: boxes of a dialect enrol by their MAC addresses, without a code'],
@@ -62,7 +67,7 @@ describe('boxes that speak the public dialect', () => {
     ['expect: { screen: expired }', 'screen expired: such a box is told the end of a QR without its reason'],
     ['expect: { screen: payment, within: 0s }', 'within 0s: such a box confirms and refuses nothing'],
     ['repeat: { times: 2, steps: [{ expect: { report: { payment: x } } }] }', 'report of a payment: such a box'],
-  ])('do not begin a scenario with %s', async (step, why) => {
+  ])('boxes of the public dialect do not begin a scenario of boxes that are not enrolled', async (step, why) => {
     const { outcome, reason } = await runSteps(`  - ${step}\n`, { kind: unopened() });
     expect({ outcome, reason }).toEqual({
       outcome: 'skipped',
@@ -75,7 +80,7 @@ describe('boxes that speak the public dialect', () => {
     expect([outcome, reason]).toEqual(['skipped', expect.stringContaining('boxes that the bench makes can')]);
   });
 
-  it('do not settle a payment that was not sent to them, nor one that they have not said (VQD-6)', async () => {
+  it('boxes of the public dialect settle no payment that was not sent to them, or that they have not announced (VQD-6)', async () => {
     const paid = '  - pay: { amount: 5000, content: A }\n';
     const settled = '  - expect: { settled: true, within: 3s }\n';
     const off = await runSteps(`  - fault: { box: "off" }\n${paid}${settled}`, { kind: inDialect() });
@@ -93,7 +98,7 @@ describe('boxes that speak the public dialect', () => {
     expect(unsaid.reason).toContain('VVB000001 has announced 0 payments, but the gateway sent it 1');
   });
 
-  it('take another QR than that of the account for one where none is expected', async () => {
+  it('boxes of the public dialect show a QR other than that of the account only where a scenario expects it', async () => {
     // A push of a dialect is answered before its QR is on the screen.
     const shown = `  - push: { amount: 5000, content: A }\n  - expect: { qr: "\${push.qrCode}" }\n`;
     const steps = `${shown}  - expect: { qr: none, within: 2s }\n`;

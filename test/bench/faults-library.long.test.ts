@@ -33,20 +33,20 @@ describe('our box and gateway, when something goes wrong', () => {
   const here = scenarios().filter((name) => ordersFaults(name) && name !== ON_A_LINE);
 
   it.each(here)(
-    'pass %s',
+    'our box and gateway pass the fault scenario %s',
     async (name) => {
       expect(await verdictOn(name)).toEqual(PASSED);
     },
     240_000,
   );
 
-  it.skipIf(missing)(`pass ${ON_A_LINE} where there is a line${note}`, async () => {
+  it.skipIf(missing)(`our box and gateway pass ${ON_A_LINE} where there is a line${note}`, async () => {
     const random = seededRandom(SEED);
     const kind = emulatedTarget({ transport: mqttTransport, probe: 'panel', panel: 'nextion', random, log: noLog });
     expect(await verdictOn(ON_A_LINE, { kind })).toEqual(PASSED);
   });
 
-  it('pass as programs of their own too', async () => {
+  it('our box and gateway pass fault scenarios as real programs too', async () => {
     const file = join(await temporaryFolder(), 'each-place.yaml');
     await writeFile(file, `name: Each place\nsteps:${EACH_PLACE}`);
     const { output } = await payboxToEnd('bench', 'run', file, '--target', 'process');

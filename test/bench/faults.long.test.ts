@@ -15,7 +15,7 @@ const push = (more = '') => `push: { amount: 1000, content: A${more} }`;
 const OFFLINE = ', answer: BOX_OFFLINE';
 
 describe('a fault by its name', () => {
-  it('is counted, and ended by its id, by its name and with all others', async () => {
+  it('a fault of a scenario is counted, and ended by its id, by its name and with all others', async () => {
     const steps = lines(
       'fault: { inject: box-offline, times: 3 }\n    as: three',
       'expect: { fault: { name: box-offline, happened: 0 } }',
@@ -37,7 +37,7 @@ describe('a fault by its name', () => {
     expect(verdict(await runSteps(steps))).toEqual(PASSED);
   });
 
-  it('fails a scenario that it has not happened in, unless that was left open', async () => {
+  it('a fault that never happened fails its scenario, unless that was left open', async () => {
     const never = lines('fault: { inject: push-twice, content: SLIP }', push());
     expect(verdict(await runSteps(never))).toEqual({
       outcome: 'failed',
@@ -54,7 +54,7 @@ describe('a fault by its name', () => {
     expect(verdict(await runSteps(open))).toEqual(PASSED);
   });
 
-  it('is for the box that the step names, and for every other that there is without', async () => {
+  it('a fault is for the box that the step names, and without a name for every box', async () => {
     const steps = lines(
       'fault: box-offline\n    box: 2',
       push(),
@@ -70,7 +70,7 @@ describe('a fault by its name', () => {
     expect(verdict(await runSteps(steps, { head: 'boxes: 2\n' }))).toEqual(PASSED);
   });
 
-  it('happens again as it did with the same seed, and waits are as long', async () => {
+  it('a fault happens again as before with the same seed, and waits are as long', async () => {
     const told = async (seed: number) => {
       const source = `name: Chance\nsteps:\n${lines(
         'wait: 100s to 900s',
@@ -93,7 +93,7 @@ describe('a fault by its name', () => {
     expect(other.answers).not.toEqual(one.answers);
   });
 
-  it('is not taken for one that happened where the power went while it stood', async () => {
+  it('a fault that ended with a power cut does not count as one that happened', async () => {
     const power = ['fault: { gateway: "off" }', 'fault: { gateway: "on" }'];
     const asked = (times: number) => `expect: { fault: { name: box-offline, happened: ${times} }, within: 1s }`;
     const over = lines('fault: box-offline', push(OFFLINE), ...power, asked(1));
@@ -104,7 +104,7 @@ describe('a fault by its name', () => {
     }
   });
 
-  it('is judged', async () => {
+  it('a scenario is judged while its fault lasts', async () => {
     const kind = await sharedTarget();
     const cases: [step: string, reason: string | RegExp][] = [
       ['fault: { end: push-lost }', 'no fault push-lost was injected before'],
@@ -147,7 +147,7 @@ describe('a target that cannot make faults', () => {
   const kind: TargetKind = { ...emulated(), name: 'other', capabilities: new Set() };
   const never = () => Promise.reject(new Error('asked'));
 
-  it('skips by name, and says what to do', async () => {
+  it('a target without faults skips scenarios by name, and says what to do', async () => {
     const both = 'target other cannot order faults at the gateway, order faults at boxes';
     const advice = 'it has no /_mock/faults; set faults: true in the configuration of each box, on a test bench only';
     expect(await reasonToSkip(scenario, kind)).toBe(`${both}; ${advice}`);
@@ -168,7 +168,7 @@ describe('a target that cannot make faults', () => {
     expect(await reasonToSkip(parseScenario(`name: x\nsteps:\n${lines(...steps)}`, 'x.yaml'), other)).toBe(reason);
   });
 
-  it('is asked where that can change the answer', async () => {
+  it('a target is asked for its faults where that can change the answer', async () => {
     const gatewayOnly = { ...kind, askCapabilities: async () => new Set(['order faults at the gateway'] as const) };
     expect(await reasonToSkip(scenario, gatewayOnly)).toMatch(
       /^target other cannot order faults at boxes; set faults: true/,
@@ -201,7 +201,7 @@ describe('an account that is not settled', () => {
     path.startsWith(`/_mock/${list}`) ? JSON.stringify((JSON.parse(body) as never[]).flatMap(change)) : body;
   const attempts = (row: Record<string, unknown>) => row.attempts as unknown[];
 
-  it('is told of, by what is wrong', async () => {
+  it('an account that is not settled is reported with what is wrong', async () => {
     const kind = await sharedTarget();
     const cases: [change: (target: Target) => Promise<Target>, reason: RegExp][] = [
       [async (target) => target, /^$/],
@@ -248,14 +248,14 @@ describe('an account that is not settled', () => {
     }
   });
 
-  it('may lack what a box announced before it was turned off', async () => {
+  it('a settled account may lack what a box announced before it was turned off', async () => {
     const paid = [push(), 'pay: { amount: 1000, content: A }', 'expect: { announced: 1 }'];
     const power = ['fault: { box: "off" }', 'fault: { box: "on" }'];
     const result = await runSteps(lines(...paid, ...power, 'expect: { settled: true, announced: 0, within: 20s }'));
     expect(verdict(result)).toEqual(PASSED);
   });
 
-  it('lacks a payment that the gateway has taken', async () => {
+  it('an account is not settled while it lacks a payment that the gateway has accepted', async () => {
     const kind = mutant(gateway(rows('payments', () => [])));
     const { reason } = await runSteps(
       lines('pay: { amount: 1000, content: A }', 'expect: { settled: true, within: 1s }'),
@@ -266,7 +266,7 @@ describe('an account that is not settled', () => {
     expect(reason).toMatch(/^settled: payment \S+ was accepted by the gateway, which does not list it, after 1s$/);
   });
 
-  it('is that of a payment without a step of its own too, where others came before the scenario', async () => {
+  it('an account must be settled for a payment without a step too, where others came before the scenario', async () => {
     const kind = await sharedTarget();
     const goesOn: TargetKind = { ...kind, open: async (need) => ({ ...(await kind.open(need)), isExternal: true }) };
     const before = lines(push(), 'pay: { amount: 1000, content: A }', 'expect: { announced: 1 }');

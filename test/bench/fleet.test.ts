@@ -47,7 +47,7 @@ function shop() {
 }
 
 describe('the tracker of a fleet', () => {
-  it('finds nothing wrong with orders that are shown, replaced, paid and expire', () => {
+  it('the tracker of a fleet finds nothing wrong with orders that are shown, replaced, paid and expire', () => {
     const { tracker, qr, paid, expired, order } = shop();
     qr('VVB000001', 'A');
     qr('VVB000002', 'C');
@@ -63,7 +63,7 @@ describe('the tracker of a fleet', () => {
     expect(tracker.shownOn('VVB000002')).toBeUndefined();
   });
 
-  it('counts how often a payment comes to the screen', () => {
+  it('the tracker of a fleet counts how often a payment comes to the screen', () => {
     const { tracker, qr, paid } = shop();
     paid('VVB000001', 't1', 'A');
     qr('VVB000001', 'B');
@@ -109,7 +109,7 @@ describe('the tracker of a fleet', () => {
     expect(shops.tracker.problems.listed).toEqual([problem]);
   });
 
-  it('keeps so many problems in words, and counts the rest', () => {
+  it('the tracker of a fleet keeps a limited number of problems in words, and counts the rest', () => {
     const { tracker } = shop();
     for (let i = 0; i < 150; i += 1) tracker.problem(`problem ${i}`);
     expect(tracker.problems.listed).toHaveLength(100);
@@ -118,7 +118,7 @@ describe('the tracker of a fleet', () => {
 });
 
 describe('the progress of a fleet', () => {
-  it('names boxes, pushes, answers, payments and percentiles', () => {
+  it('the progress of a fleet names boxes, pushes, answers, payments and percentiles', () => {
     const measured = new Measurements();
     expect(progressLine(3, 5, measured)).toBe('3/5 online · 0 pushes · 0 payments');
     for (const code of ['SUCCESS', 'BOX_OFFLINE', 'SUCCESS']) measured.answered(code);

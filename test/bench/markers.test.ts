@@ -26,7 +26,7 @@ const documented = (help: string) =>
   }));
 
 describe('lines for programs', () => {
-  it('are one line each, whatever a scenario is called, and give back what they were made of', () => {
+  it('a marker for programs is one line, whatever a scenario is called, and can be read back', () => {
     const lines = markers();
     for (const line of lines) expect(line).toMatch(/^PAYBOX-BENCH [A-Z]+( \w+=("([^"\\]|\\.)*"|[\w.:/-]+))+\n$/);
     expect(lines[0]).toBe('PAYBOX-BENCH START scenarios=4 target=emulated seed=7\n');
@@ -35,7 +35,7 @@ describe('lines for programs', () => {
     expect(JSON.parse(path)).toMatch(/^a folder\//);
   });
 
-  it('are those that the help names, with their fields in that order', async () => {
+  it('markers for programs are those that the help names, with their fields in that order', async () => {
     const { output } = await payboxToEnd('bench', 'run', '--help');
     const told = documented(output);
     expect(told.map(({ kind }) => kind)).toEqual(['START', 'BEGIN', 'RESULT', 'REPORT', 'END']);

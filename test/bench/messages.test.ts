@@ -17,7 +17,7 @@ const titles = ({ entries }: Awaited<ReturnType<typeof runSteps>>, ...kinds: str
   entries.filter(({ kind }) => kinds.includes(kind)).map(({ title }) => title);
 
 describe('the evidence of a scenario', () => {
-  it('holds every message, call and callback of its own time, in order', async () => {
+  it('the evidence of a scenario holds every message, call and callback of its own time, in order', async () => {
     const result = await runSteps(STEPS);
     expect(result.outcome).toBe('passed');
     expect(titles(result, 'message')).toEqual([
@@ -39,12 +39,12 @@ describe('the evidence of a scenario', () => {
     expect(JSON.stringify(result.entries)).not.toMatch(/bench-secret|"access_token":"(?!\*)/);
   });
 
-  it('holds what a gateway said before it was turned off', async () => {
+  it('the evidence of a scenario holds what a gateway sent before it was turned off', async () => {
     const result = await runSteps(`${STEPS}  - fault: { gateway: "off" }\n  - fault: { gateway: "on" }\n`);
     expect(titles(result, 'message')).toContain('gateway → VVB000001  show A 50.000 ₫');
   });
 
-  it('holds the beginning and the end of very much', async () => {
+  it('the evidence of a long scenario holds its beginning and its end', async () => {
     let newest = 3;
     const server = createServer((request, response) => {
       const since = Number(new URL(request.url ?? '', 'http://x').searchParams.get('since'));
@@ -72,7 +72,7 @@ describe('the evidence of a scenario', () => {
     expect(evidence.omitted).toBe(7_000);
   });
 
-  it('says so of a gateway that does not tell', async () => {
+  it('the evidence of a scenario says when a gateway reports no messages', async () => {
     const kind = mutant(async (target) => {
       const { access } = target.gateway;
       const origin = await lyingProxy(access.origin, (path, body) =>

@@ -57,11 +57,11 @@ const shopWith = (target: Target, received: (real: PartnerServer) => PartnerServ
 };
 
 describe('a product that is wrong', () => {
-  it('is not what these tests begin with', async () => {
+  it('the bench finds no fault in the product that its mutants begin with', async () => {
     expect(await judged((target) => target)).toEqual({ outcome: 'passed', reason: '', line: undefined });
   });
 
-  it('shows a QR that pays somebody else', async () => {
+  it('the bench finds a box that shows a QR that pays somebody else', async () => {
     const swapped = await QRCode.toBuffer(NOBODYS_QR, { scale: 4 });
     let isShowing = false;
     const change = (path: string, body: Buffer) => {
@@ -75,7 +75,7 @@ describe('a product that is wrong', () => {
     );
   });
 
-  it('leaves the QR on the screen when the order is paid', async () => {
+  it('the bench finds a box that leaves the QR on the screen when the order is paid', async () => {
     let kept: Buffer | undefined;
     let isShowing = false;
     const change = (path: string, body: Buffer) => {
@@ -89,13 +89,13 @@ describe('a product that is wrong', () => {
     expect(reason).toMatch(/^VVB000001: qr: expected none, the screen has "000201/);
   });
 
-  it('shows another amount', async () => {
+  it('the bench finds a box that shows another amount', async () => {
     const change = (path: string, body: Buffer) =>
       path === '/screen.txt' ? Buffer.from(String(body).replace('50.000', '5.000')) : body;
     expect((await judged(lyingBox(change))).reason).toMatch(/^VVB000001: text: expected "50\.000 ₫" on the screen/);
   });
 
-  it('says that it is paid before there is money', async () => {
+  it('the bench finds a box that shows paid before there is money', async () => {
     const change = (path: string, body: Buffer) =>
       path === '/status' ? Buffer.from(String(body).replace('"state":"showing"', '"state":"paid"')) : body;
     expect(await judged(lyingBox(change))).toMatchObject({
@@ -103,13 +103,13 @@ describe('a product that is wrong', () => {
     });
   });
 
-  it('stays on its paid screen', async () => {
+  it('the bench finds a box that stays on its paid screen', async () => {
     const change = (path: string, body: Buffer) =>
       path === '/screen.txt' ? Buffer.from(String(body).replace('Sẵn sàng thanh toán', 'Đã nhận')) : body;
     expect(await judged(lyingBox(change))).toMatchObject({ outcome: 'failed' });
   });
 
-  it('answers SUCCESS although no box shows the order', async () => {
+  it('the bench finds a gateway that answers SUCCESS although no box shows the order', async () => {
     const change = (path: string, body: string) =>
       path.startsWith('/_mock/orders') ? body.replace('"status":"shown"', '"status":"sending"') : body;
     expect((await judged(lyingGateway(change))).reason).toMatch(
@@ -117,24 +117,24 @@ describe('a product that is wrong', () => {
     );
   });
 
-  it('forgets that the box has reported the payment', async () => {
+  it('the bench finds a gateway that forgets the report of a payment', async () => {
     const change = (path: string, body: string) =>
       path.startsWith('/_mock/payments') ? body.replace(/"reportedAt":"[^"]+"/, '"reportedAt":null') : body;
     expect((await judged(lyingGateway(change))).reason).toMatch(/^report: VVB000001 has not reported payment /);
   });
 
-  it('says that the partner was called, who was not', async () => {
+  it('the bench finds a gateway that reports a callback that it never sent', async () => {
     const { reason, line } = await judged((target) => shopWith(target, () => []));
     expect(reason).toMatch(/^callback: 1 attempts were made, 0 reached the partner, /);
     expect(line).toBe('- expect:');
   });
 
-  it('calls the partner once more than it says', async () => {
+  it('the bench finds a gateway that sends one callback more than it reports', async () => {
     const twice = (target: Target) => shopWith(target, ({ received }) => received.flatMap((it) => [it, it]));
     expect((await judged(twice)).reason).toMatch(/^callback: 1 attempts were made, 2 reached the partner, /);
   });
 
-  it('tells the partner another amount', async () => {
+  it('the bench finds a gateway that sends the partner another amount', async () => {
     const change = (target: Target) =>
       shopWith(target, ({ received }) =>
         received.map((it) => ({ ...it, body: it.body.replace('"amount":50000', '"amount":5000') })),
@@ -142,7 +142,7 @@ describe('a product that is wrong', () => {
     expect((await judged(change)).reason).toMatch(/^callback\.amount: expected 50000, is 5000, /);
   });
 
-  it('is not there', async () => {
+  it('the bench finds a product that is not there', async () => {
     const kind = { ...emulated(), open: async () => Promise.reject(new Error('no gateway')) };
     const scenario = parseScenario('name: x\nsteps: [{ wait: 1s }]', 'x.yaml');
     const options = { seed: SEED, updateGoldens: false, signal: new AbortController().signal, onStep: () => undefined };

@@ -44,7 +44,7 @@ async function opened(page: string): Promise<{ console: string[]; picture: Uint8
 }
 
 describe('the page of a run', () => {
-  it('holds no script, and no element that a text brought', () => {
+  it('the page of a run holds no script, and no element that a text brought', () => {
     const page = pageOf(resultsOf(), AT);
     expect(page).not.toMatch(/<script|onerror=alert\(1\)>(?!&)|<img src=x/);
     expect(page).toContain('default-src &#39;none&#39;');
@@ -53,7 +53,7 @@ describe('the page of a run', () => {
     expect(page).toContain('3 more entries had no room.');
   });
 
-  it('has a lane for each box, and each step beside its lines', () => {
+  it('the page of a run has a lane for each box, and each step beside its lines', () => {
     const [base] = resultsOf();
     if (base === undefined) throw new Error('no result');
     const picture = Buffer.from([0x89, 0x50, 0x4e, 0x47]);
@@ -93,7 +93,7 @@ describe('the page of a run', () => {
     expect(page).toMatch(/<details><summary class="failed">run 1: failed: unmet<\/summary>/);
   });
 
-  it.skipIf(chromium.missing)(`opens without a word in the console${chromium.note}`, async () => {
+  it.skipIf(chromium.missing)(`the page of a run opens without an error in the console${chromium.note}`, async () => {
     const { console, picture } = await opened(pageOf(resultsOf(), AT));
     expect(console).toEqual([]);
     const { width, height } = decode(picture);
@@ -103,31 +103,39 @@ describe('the page of a run', () => {
     process.stdout.write('the report as Chromium shows it: test/.out/bench-report.png\n');
   });
 
-  it.skipIf(chromium.missing)(`would be complained of with a style or script of its own${chromium.note}`, async () => {
-    const { console } = await opened(pageOf([], AT).replace('<h1>', '<h1 style="color: red">'));
-    expect(console.join()).toMatch(/Content Security Policy/);
-  });
+  it.skipIf(chromium.missing)(
+    `a style or script in the page of a run would raise an error in the console${chromium.note}`,
+    async () => {
+      const { console } = await opened(pageOf([], AT).replace('<h1>', '<h1 style="color: red">'));
+      expect(console.join()).toMatch(/Content Security Policy/);
+    },
+  );
 
-  it.skipIf(chromium.missing)(`shows verdicts, screens and texts as they are${chromium.note}`, async () => {
-    const { url } = await written(pageOf(resultsOf(), AT));
-    const page = await openInBrowser(url);
-    const sections = "document.querySelectorAll('section').length";
-    await eventually('the page to be there', async () => (await page.evaluate(sections)) === 4);
-    expect(await page.evaluate('[...document.images].every((it) => it.complete && it.naturalWidth > 0)')).toBe(true);
-    expect(await page.evaluate("document.querySelector('#s2 h2').textContent")).toContain(
-      '<img src=x onerror=alert(1)>',
-    );
-    const [place] = (await page.evaluate(
-      "[...document.querySelectorAll('section a')].map((it) => it.getAttribute('href'))",
-    )) as string[];
-    expect(await page.evaluate(`document.querySelector('${place}').className`)).toBe('problem');
-    // A filter that is off hides its rows, without a script.
-    const rows = (kind: string) =>
-      page.evaluate(`[...document.querySelectorAll('#s2 tr.${kind}')].map((it) => it.checkVisibility()).join()`);
-    expect([await rows('message'), await rows('status')]).toEqual(['true', 'false']);
-    await page.evaluate("document.querySelector('#s2 label.message input').click()");
-    await page.evaluate("document.querySelector('#s2 label.status input').click()");
-    expect([await rows('message'), await rows('status')]).toEqual(['false', 'true']);
-    expect(await page.evaluate("getComputedStyle(document.querySelector('td.failed')).color")).toBe('rgb(198, 40, 40)');
-  });
+  it.skipIf(chromium.missing)(
+    `the page of a run shows verdicts, screens and texts as they are${chromium.note}`,
+    async () => {
+      const { url } = await written(pageOf(resultsOf(), AT));
+      const page = await openInBrowser(url);
+      const sections = "document.querySelectorAll('section').length";
+      await eventually('the page to be there', async () => (await page.evaluate(sections)) === 4);
+      expect(await page.evaluate('[...document.images].every((it) => it.complete && it.naturalWidth > 0)')).toBe(true);
+      expect(await page.evaluate("document.querySelector('#s2 h2').textContent")).toContain(
+        '<img src=x onerror=alert(1)>',
+      );
+      const [place] = (await page.evaluate(
+        "[...document.querySelectorAll('section a')].map((it) => it.getAttribute('href'))",
+      )) as string[];
+      expect(await page.evaluate(`document.querySelector('${place}').className`)).toBe('problem');
+      // A filter that is off hides its rows, without a script.
+      const rows = (kind: string) =>
+        page.evaluate(`[...document.querySelectorAll('#s2 tr.${kind}')].map((it) => it.checkVisibility()).join()`);
+      expect([await rows('message'), await rows('status')]).toEqual(['true', 'false']);
+      await page.evaluate("document.querySelector('#s2 label.message input').click()");
+      await page.evaluate("document.querySelector('#s2 label.status input').click()");
+      expect([await rows('message'), await rows('status')]).toEqual(['false', 'true']);
+      expect(await page.evaluate("getComputedStyle(document.querySelector('td.failed')).color")).toBe(
+        'rgb(198, 40, 40)',
+      );
+    },
+  );
 });

@@ -17,7 +17,7 @@ async function file(name: string, bytes: Uint8Array): Promise<string> {
 }
 
 describe('a probe', () => {
-  it('reads a picture file', async () => {
+  it('a probe reads a picture file', async () => {
     const path = await file('screen.png', await encodePicture(await paymentOn(480, 320)));
     expect(await probeOf(`file:${path}`).capture(BOX)).toMatchObject({
       qr: QR_CODE,
@@ -25,7 +25,7 @@ describe('a probe', () => {
     });
   });
 
-  it('decodes a picture once as long as it does not change', async () => {
+  it('a probe decodes a picture once as long as it does not change', async () => {
     const path = await file('screen.png', await encodePicture(await paymentOn(480, 320)));
     const probe = probeOf(`file:${path}`);
     const seen = await probe.capture(BOX);
@@ -51,7 +51,7 @@ describe('a probe', () => {
     expect(comparePictures(seen?.picture ?? picture, picture).share).toBe(0);
   });
 
-  it('reads what a command prints, and tells it which box', async () => {
+  it('a probe reads what a command prints, and names the box to the command', async () => {
     const path = await file('VVB000001.png', await encodePicture(await paymentOn(320, 240)));
     const seen = await probeOf(
       `test "$PAYBOX_BOX_URL" = http://127.0.0.1:9 && cat "${path.replace('VVB000001', '$PAYBOX_BOX')}"`,
@@ -64,11 +64,11 @@ describe('a probe', () => {
     ['a command that prints no picture', 'echo no', /^the file is not a picture: /],
     ['a file that there is not', 'file:/nowhere.png', /^\/nowhere\.png cannot be read: ENOENT/],
     ['a framebuffer that there is not', 'framebuffer:/nowhere:4x4x16', /^\/nowhere cannot be read: ENOENT/],
-  ])('names what is wrong with %s', async (_what, text, message) => {
+  ])('a probe names what is wrong with its options', async (_what, text, message) => {
     await expect(probeOf(text).capture(BOX)).rejects.toThrow(message);
   });
 
-  it('ends a command that prints for ever, with all that it has started', async () => {
+  it('a probe ends a command that prints for ever, with all that it has started', async () => {
     const said = await file('pid', new Uint8Array());
     const endless = `sh -c 'echo $$ > ${said}; exec cat /dev/zero 2>/dev/null' | cat 2>/dev/null`;
     await expect(probeOf(endless).capture(BOX)).rejects.toThrow('printed too much');
@@ -89,11 +89,11 @@ describe('a golden picture', () => {
   const size = { width: 4, height: 2 };
   const white = { ...size, data: new Uint8Array(32).fill(255) };
 
-  it('is met within a tolerance of each channel', () => {
+  it('a golden picture matches within a tolerance of each channel', () => {
     expect(comparePictures({ ...size, data: new Uint8Array(32).fill(240) }, white).share).toBe(0);
   });
 
-  it('is missed by the share of pixels that differ, which are red in the difference', () => {
+  it('a golden picture reports the share of pixels that differ, which are red in the difference', () => {
     const data = Uint8Array.from(white.data);
     data.fill(0, 4, 7);
     const { share, picture } = comparePictures({ ...size, data }, white);
@@ -101,7 +101,7 @@ describe('a golden picture', () => {
     expect([...picture.data.subarray(0, 8)]).toEqual([255, 255, 255, 255, 255, 0, 0, 255]);
   });
 
-  it('is missed by a picture of another size', () => {
+  it('a golden picture does not match one of another size', () => {
     expect(comparePictures({ width: 2, height: 4, data: white.data }, white).share).toBe(1);
   });
 });

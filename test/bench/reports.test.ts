@@ -24,20 +24,20 @@ async function lint(xml: string): Promise<{ status: number | null; stderr: strin
 }
 
 describe('JUnit XML', () => {
-  it.skipIf(xmllint.missing)(`keeps to the schema, whatever the texts say${xmllint.note}`, async () => {
+  it.skipIf(xmllint.missing)(`JUnit XML keeps to the schema, whatever the texts say${xmllint.note}`, async () => {
     const valid = await lint(junitOf(resultsOf(), AT));
     expect(valid.stderr).toMatch(/junit\.xml validates$/m);
     expect(valid.status).toBe(0);
     expect((await lint(junitOf([], AT))).status).toBe(0);
   });
 
-  it.skipIf(xmllint.missing)(`would be refused otherwise${xmllint.note}`, async () => {
+  it.skipIf(xmllint.missing)(`the schema refuses other JUnit XML${xmllint.note}`, async () => {
     const xml = junitOf(resultsOf(), AT);
     expect((await lint(xml.replace('<failure', '<fault').replace('</failure', '</fault'))).status).not.toBe(0);
     expect((await lint(xml.replace('tests="4"', 'tests="many"'))).status).not.toBe(0);
   });
 
-  it('counts, and tells failures, errors and skips apart', () => {
+  it('JUnit XML counts failures, errors and skips apart', () => {
     const xml = junitOf(resultsOf('bad'), AT);
     expect(xml).toContain('<testsuites name="paybox bench" tests="4" failures="1" errors="1" time="65.037">');
     expect(xml).toContain('timestamp="2026-01-02T03:04:05"');
@@ -89,7 +89,7 @@ function parseTap(text: string) {
 }
 
 describe('TAP', () => {
-  it('keeps to the grammar, whatever the texts say', () => {
+  it('TAP keeps to the grammar, whatever the texts say', () => {
     const points = parseTap(tapOf(resultsOf()));
     expect(points.map(({ ok, skip }) => [ok, skip])).toEqual([
       [true, undefined],
@@ -104,7 +104,7 @@ describe('TAP', () => {
 });
 
 describe('percentiles', () => {
-  it('are of the values that there are', () => {
+  it('percentiles are of the values that there are', () => {
     const values = Array.from({ length: 100 }, (_, index) => 100 - index);
     expect([0.5, 0.9, 0.99, 1].map((share) => percentile(values, share))).toEqual([50, 90, 99, 100]);
     expect(percentile([], 0.5)).toBeUndefined();
@@ -121,7 +121,7 @@ describe('percentiles', () => {
     expect(cells).toEqual(['milliseconds', 'count', 'p50', 'p90', 'p99', 'max', ...row]);
   });
 
-  it('are no table without values', () => {
+  it('percentiles print no table without values', () => {
     expect(percentileTable(new Map([['none', []]]))).toBe('');
   });
 });
@@ -147,7 +147,7 @@ describe('progress', () => {
     return told;
   };
 
-  it('has one marker a line for programs, whatever the texts say', () => {
+  it('progress has one marker a line for programs, whatever the texts say', () => {
     const lines = run(false).out.trimEnd().split('\n');
     expect(lines.map((line) => line.split(' ', 2).join(' '))).toEqual([
       'PAYBOX-BENCH START',
@@ -159,21 +159,21 @@ describe('progress', () => {
     expect(lines.at(-1)).toBe('PAYBOX-BENCH END passed=1 failed=1 skipped=1 missing=1 exit=1');
   });
 
-  it('is plain lines where there is no terminal', () => {
+  it('progress is plain lines where there is no terminal', () => {
     const { err } = run(false);
     expect(['\r', '\u001b', '\u202e'].filter((control) => err.includes(control))).toEqual([]);
     expect(err).toMatch(/^✓ A plain one \(12 ms\)\n✗ .* \(1 min 5 s\)\n {4}hostile\.yaml:3: /);
     expect(err).toMatch(/\n1 passed, 1 failed, 1 skipped, 1 missing; target emulated, seed 7\n$/);
   });
 
-  it('says so where nothing was judged, as after an early Ctrl-C', () => {
+  it('progress says when nothing was judged, as after an early Ctrl-C', () => {
     let told = '';
     const err = { write: (text: string) => (told += text) };
     progressOn({ out: { write: () => true }, err }, { target: 'process', seed: 7 }).finish([], 130);
     expect(told).toBe('nothing was judged; target process, seed 7\n');
   });
 
-  it('is one live line on a terminal, no wider than that, and leaves only verdicts', () => {
+  it('progress is one live line on a terminal, no wider than that, and leaves only verdicts', () => {
     const { err } = run(true);
     const live = err.split('\r\u001b[2K');
     expect(live.length).toBeGreaterThan(8);

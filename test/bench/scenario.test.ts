@@ -28,13 +28,13 @@ function problemOf(source: string): string {
 }
 
 describe('the scenarios that come with the program', () => {
-  it.each(files)('%s is valid, and says what it is for', async (name) => {
+  it.each(files)('the scenario %s is valid, and says what it is for', async (name) => {
     const { about, steps } = await readScenario(join(LIBRARY, name));
     expect(about).toMatch(/\.$/);
     expect(steps.length).toBeGreaterThan(0);
   });
 
-  it.each(files)('%s names the schema, and an editor finds it valid too', (name) => {
+  it.each(files)('the scenario %s names the schema, and an editor finds it valid too', (name) => {
     const text = readFileSync(join(LIBRARY, name), 'utf8');
     expect(text.split('\n', 1)).toEqual(['# yaml-language-server: $schema=./scenario.schema.json']);
     const validate = new Ajv2020({ strict: false }).compile(JSON.parse(readFileSync(SCHEMA_FILE, 'utf8')));
@@ -42,14 +42,14 @@ describe('the scenarios that come with the program', () => {
     expect(validate.errors).toBeNull();
   });
 
-  it('have a schema beside them that is the one of the program', () => {
+  it('the schema beside the scenarios is the one of the program', () => {
     const published = JSON.parse(readFileSync(SCHEMA_FILE, 'utf8')) as unknown;
     expect(published, 'paybox config schema scenario > test/scenarios/scenario.schema.json').toEqual(
       z.toJSONSchema(scenarioSchema, { io: 'input' }),
     );
   });
 
-  it('use every verb', () => {
+  it('the scenarios use every verb', () => {
     const text = [...files, 'parts/rush-customer.yaml']
       .map((name) => readFileSync(join(LIBRARY, name), 'utf8'))
       .join('\n');
@@ -57,7 +57,7 @@ describe('the scenarios that come with the program', () => {
     expect(unused).toEqual([]);
   });
 
-  it('make every fault that there is', () => {
+  it('the scenarios make every fault that there is', () => {
     const text = files.map((name) => readFileSync(join(LIBRARY, name), 'utf8')).join('\n');
     const made = (fault: string) => new RegExp(`(fault|inject): ${fault}\\b(?!-)`).test(text);
     expect(FAULT_NAMES.filter((fault) => !made(fault))).toEqual([]);
@@ -208,13 +208,13 @@ describe('a scenario that is wrong', () => {
     else expect(problemOf(source)).toMatch(message);
   });
 
-  it('has two verbs in one step', () => {
+  it('a scenario with two verbs in one step is refused', () => {
     expect(problemOf(steps('  - wait: 1s', '    press: dismiss'))).toBe(
       `test.yaml:3: steps.0: expected exactly one of ${VERBS.join(', ')}`,
     );
   });
 
-  it('is in another encoding', async () => {
+  it('a scenario in another encoding is refused', async () => {
     const path = join(await temporaryFolder(), 'x.yaml');
     await writeFile(path, Buffer.from('name: Cà phê\nsteps:\n  - wait: 1s\n', 'latin1'));
     await expect(readScenario(path)).rejects.toThrow(/^x\.yaml:\d+: has letters that are not UTF-8$/);
@@ -222,7 +222,7 @@ describe('a scenario that is wrong', () => {
     expect((await readScenario(path)).name).toBe('Cà phê');
   });
 
-  it('is not there', async () => {
+  it('a scenario that is not there is refused', async () => {
     await expect(readScenario('/nowhere/x.yaml')).rejects.toThrow(/^\/nowhere\/x\.yaml: cannot be read: ENOENT/);
   });
 });

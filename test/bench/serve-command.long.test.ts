@@ -55,7 +55,7 @@ const isGone = (url: string) =>
   );
 
 describe('paybox bench serve', () => {
-  it('ends every run and rig on SIGINT, and leaves nothing', async () => {
+  it('paybox bench serve ends every run and rig on SIGINT, and leaves nothing', async () => {
     const { program, url, post, report, left } = await serving();
     await eventually('its line', () => program.output().includes(`PAYBOX-BENCH SERVE url=${url}\n`));
     const rig = (await (await post('/rigs', {})).json()) as {
@@ -75,7 +75,7 @@ describe('paybox bench serve', () => {
     expect(await readFile(join(report, 'rig-1/logs/gateway-1.log'), 'utf8')).toMatch(/"event":"stopped"/);
   });
 
-  it('gives up what it is starting', async () => {
+  it('paybox bench serve gives up a rig that is starting', async () => {
     const { program, post, report, left } = await serving();
     const opening = post('/rigs', { boxes: 2 }).catch(() => undefined);
     const gateway = await gatewayOf(join(report, 'rig-1/logs/gateway-1.log'));
@@ -86,7 +86,7 @@ describe('paybox bench serve', () => {
     await opening;
   });
 
-  it('ends at once on the second Ctrl-C, and what it has started with it', async () => {
+  it('paybox bench serve ends at once on the second Ctrl-C, with all that it has started', async () => {
     const { program, post, temporary } = await serving();
     const opened = await post('/rigs', {});
     expect({ status: opened.status, text: await opened.text() }).toMatchObject({ status: 201 });
@@ -111,7 +111,7 @@ describe('paybox bench serve', () => {
     await eventually('its programs have ended', async () => (await programsIn(temporary)).length === 0);
   });
 
-  it('answers beyond loopback to whoever has the token, takes scenarios and probes of its own, and ends on SIGTERM', async () => {
+  it('paybox bench serve answers other machines with the token, accepts scenarios and probes of its own, and ends on SIGTERM', async () => {
     const folder = await temporaryFolder();
     await writeFile(join(folder, 'token'), `${TOKEN}\n`);
     await writeFile(join(folder, 'mine.yaml'), 'name: Mine\nsteps:\n  - expect: { qr: none }\n');
@@ -162,7 +162,7 @@ describe('paybox bench serve', () => {
     { short: 'secret\n' },
   );
 
-  it('ends with 2 for a port in use', async () => {
+  it('paybox bench serve ends with 2 for a port in use', async () => {
     const used = createServer();
     await new Promise<void>((done) => used.listen(0, '127.0.0.1', done));
     onTestFinished(() => void used.close());
@@ -176,7 +176,7 @@ const pytest = without(PROGRAMS.pytest);
 const python = without(PROGRAMS.python);
 
 describe('the examples', () => {
-  it.skipIf(pytest.missing)(`of pytest pass, with JUnit and evidence${pytest.note}`, async () => {
+  it.skipIf(pytest.missing)(`the examples of pytest pass, with JUnit and evidence${pytest.note}`, async () => {
     const folder = await temporaryFolder();
     const junit = join(folder, 'shop.xml');
     const reports = join(folder, 'kept', 'reports');
@@ -188,7 +188,7 @@ describe('the examples', () => {
   });
 
   it.skipIf(python.missing)(
-    `of Robot Framework call keywords that there are, which drive a box${python.note}`,
+    `the example of Robot Framework calls keywords that exist and drive a box${python.note}`,
     async () => {
       const kind = await sharedTarget();
       const { origin } = await testServer({ kind: () => kind });
@@ -225,7 +225,7 @@ describe('the examples', () => {
     },
   );
 
-  it.skipIf(python.missing)(`of labgrid is Python${python.note}`, async () => {
+  it.skipIf(python.missing)(`the example of labgrid is Python${python.note}`, async () => {
     const file = join(DRIVE, 'paybox_labgrid.py');
     const program = run('python3', ['-c', 'import sys; compile(open(sys.argv[1]).read(), sys.argv[1], "exec")', file]);
     expect(await toEnd(program), program.output()).toBe(0);

@@ -46,7 +46,7 @@ async function leaving(url: string, body: object, until: () => Promise<unknown>)
 }
 
 describe('a rig', () => {
-  it('is reset between two tests: as new, at the same addresses', async () => {
+  it('a rig is as new after a reset, at the same addresses', async () => {
     const server = await testServer();
     const { path, json, step } = await opened(server, { ...EMULATED, seed: 9 });
     const chance = { set: { amount: '${random(1, 1000000)}' } };
@@ -76,7 +76,7 @@ describe('a rig', () => {
     expect(amounts[1]).toBe(amounts[0]);
   });
 
-  it('is driven step by step, keeps variables, and shows what it has', async () => {
+  it('a rig is driven step by step, keeps variables, and shows what it has', async () => {
     const server = await testServer();
     const { path, json, step } = await opened(server, { ...EMULATED, variables: { amount: 50000 }, seed: 9 });
     expect(json).toMatchObject({ id: 'rig-1', target: 'emulated', seed: 9, steps: 0, idleMs: 600_000 });
@@ -111,7 +111,7 @@ describe('a rig', () => {
     expect(await server.ask('DELETE', path)).toMatchObject({ status: 204 });
   });
 
-  it('answers 409 for what is not as expected, and goes on', async () => {
+  it('a rig answers 409 for what is not as expected, and goes on', async () => {
     const server = await testServer();
     const { path, step } = await opened(server);
     const error = 'VVB000001: state: expected "paid", is "idle", after 1s';
@@ -136,7 +136,7 @@ describe('a rig', () => {
     expect(text).toMatch(/<tr class="problem" id="s1-problem">.*VVB000001: state: expected/);
   });
 
-  it('answers 422 for what is no step, which is no verdict', async () => {
+  it('a rig answers 422 for what is no step, which is no verdict', async () => {
     const server = await testServer();
     const { path, step } = await opened(server);
     const rows: [body: unknown, error: RegExp][] = [
@@ -156,7 +156,7 @@ describe('a rig', () => {
     expect((await server.ask('GET', path)).json).toMatchObject({ failures: 0 });
   });
 
-  it('has boxes and a gateway of its own beside another', async () => {
+  it('a rig has boxes and a gateway of its own beside another', async () => {
     const server = await testServer();
     const [one, two] = await Promise.all([opened(server), opened(server, { ...EMULATED, boxes: 2 })]);
     await one.step({ push: { amount: 7000, content: 'ONE' } });
@@ -171,7 +171,7 @@ describe('a rig', () => {
     expect(await two.step({ box: 2, push: { amount: 1000, content: 'TWO' } })).toMatchObject({ status: 200 });
   });
 
-  it("sends callbacks to the caller's own program, and is driven by it", async () => {
+  it("a rig sends callbacks to the caller's own program, and is driven by it", async () => {
     const server = await testServer();
     const partner = await startPartnerServer();
     const { path, json, step } = await opened(server, { ...EMULATED, callbackUrl: partner.url });
@@ -193,7 +193,7 @@ describe('a rig', () => {
     expect((await server.ask('GET', `${path}/callbacks`)).json).toMatchObject({ received: null });
   });
 
-  it('gives up a step whose caller goes away, and takes the next', async () => {
+  it('a rig gives up a step whose caller goes away, and runs the next', async () => {
     const server = await testServer();
     const { path, step } = await opened(server);
     await step({ fault: { box: 'off' } });
@@ -205,7 +205,7 @@ describe('a rig', () => {
     expect((await server.ask('GET', `${path}/report.html`)).text).toContain('given up: the caller went away');
   });
 
-  it('takes one step after the other, and only so many at once', async () => {
+  it('a rig runs one step after the other, and lets a limited number wait', async () => {
     const server = await testServer();
     const { path, step } = await opened(server);
     await step({ fault: { box: 'off' } });
@@ -224,7 +224,7 @@ describe('a rig', () => {
     expect(await server.ask('DELETE', path)).toMatchObject({ status: 204 });
   });
 
-  it('is ended when its caller goes away before it is open', async () => {
+  it('a rig is ended when its caller goes away before it is open', async () => {
     const { kind, targets } = watched();
     const gate = Promise.withResolvers<void>();
     const asked = Promise.withResolvers<void>();
@@ -243,7 +243,7 @@ describe('a rig', () => {
     await expect(fetch(`${targets[0]?.gateway.access.origin}/healthz`)).rejects.toThrow();
   });
 
-  it('is given up while it opens, when its caller goes away or the server ends', async () => {
+  it('a rig is given up while it opens, when its caller goes away or the server ends', async () => {
     const given: AbortSignal[] = [];
     const open: TargetKind['open'] = ({ signal }) =>
       new Promise((_, reject) => {
@@ -261,7 +261,7 @@ describe('a rig', () => {
     await refused;
   });
 
-  it('ends by itself when nobody asks, and says so', async () => {
+  it('a rig ends by itself when nobody asks, and logs it', async () => {
     const { kind, targets } = watched();
     const server = await testServer({ kind });
     const { path } = await opened(server, { idle: '500ms' });
@@ -273,7 +273,7 @@ describe('a rig', () => {
     await expect(fetch(`${targets[0]?.gateway.access.origin}/healthz`)).rejects.toThrow();
   });
 
-  it('is not idle while a request about it is not answered', async () => {
+  it('a rig is not idle while a request about it is not answered', async () => {
     const kind = await sharedTarget();
     const target = await kind.open({ boxes: 1, enrolled: true });
     const scenario = { ...parseScenario('{ name: x, steps: [{ wait: 1s }] }', 'x.yaml'), steps: [] };
@@ -286,7 +286,7 @@ describe('a rig', () => {
     await rig.close('by the test');
   });
 
-  it('is one of a few', async () => {
+  it('the server opens a limited number of rigs', async () => {
     const kind = await sharedTarget();
     const server = await testServer({ kind: () => kind });
     for (let n = 1; n <= 4; n += 1) await opened(server);
@@ -296,7 +296,7 @@ describe('a rig', () => {
     await opened(server);
   });
 
-  it('may be of boxes that run, as the other rigs are to this one', async () => {
+  it('a rig may consist of boxes that already run', async () => {
     const server = await testServer();
     const { json } = await opened(server);
     const [box] = json.boxes as { url: string }[];

@@ -42,7 +42,7 @@ function gated(kind = emulated()): { kind: TargetKind; open(): void; origins: st
 }
 
 describe('runs', () => {
-  it('are judged, told as they go on, and reported', async () => {
+  it('runs are judged, reported while they go on, and at the end', async () => {
     const server = await testServer();
     const { ask } = server;
     const started = await ask('POST', '/runs', { scenarios: ['cancelled-order', FAILS], seed: 5 });
@@ -81,7 +81,7 @@ describe('runs', () => {
     expect(after.status).toBe(204);
   });
 
-  it('come out as missing and as skipped, without a target', async () => {
+  it('runs without a target end as missing and as skipped', async () => {
     const server = await testServer();
     const nobody = { gateway: `http://127.0.0.1:${await freePort()}`, box: ['http://127.0.0.1:9'] };
     await server.ask('POST', '/runs', { scenarios: [PASSES], ...nobody });
@@ -98,7 +98,7 @@ describe('runs', () => {
     });
   });
 
-  it('go on one at a time, and wait in their order as far as there is room', async () => {
+  it('runs are executed one at a time, and a limited number waits in order', async () => {
     const { kind, open } = gated(await sharedTarget());
     const server = await testServer({ kind: () => kind });
     const start = () => server.ask('POST', '/runs', { scenarios: [PASSES] });
@@ -124,7 +124,7 @@ describe('runs', () => {
     expect((await server.ask('DELETE', '/runs/run-2')).json).toMatchObject({ state: 'passed' });
   });
 
-  it('are aborted in the middle, and leave nothing that answers', async () => {
+  it('a run that is aborted in the middle leaves nothing that answers', async () => {
     const { kind, open, origins } = gated();
     open();
     const server = await testServer({ kind: () => kind });
@@ -141,7 +141,7 @@ describe('runs', () => {
     expect(await untilOver(server, 'run-2')).toMatchObject({ state: 'passed' });
   });
 
-  it('go on when whoever follows them goes away', async () => {
+  it('a run goes on when whoever follows it goes away', async () => {
     const { kind, open } = gated(await sharedTarget());
     const server = await testServer({ kind: () => kind });
     await server.ask('POST', '/runs', { scenarios: [PASSES] });
@@ -153,7 +153,7 @@ describe('runs', () => {
     expect(await untilOver(server, 'run-1')).toMatchObject({ state: 'passed' });
   });
 
-  it('are kept as far as there is room, the newest', async () => {
+  it('the server keeps a limited number of runs, the newest', async () => {
     const server = await testServer();
     for (let n = 1; n <= 21; n += 1) {
       await server.ask('POST', '/runs', { scenarios: ['power-cut'] });
@@ -168,7 +168,7 @@ describe('runs', () => {
     });
   });
 
-  it('end with the server', async () => {
+  it('runs end with the server', async () => {
     const { kind, open, origins } = gated();
     open();
     const server = await testServer({ kind: () => kind });

@@ -6,7 +6,7 @@ import { operationsAt, rawRequest, testServer } from './serve.ts';
 const TOKEN = 'a-token-of-the-test-0123456789';
 
 describe('the bench server', () => {
-  it('describes what it serves, and serves what it describes', async () => {
+  it('the bench server describes what it serves, and serves what it describes', async () => {
     const { document, origin, ask } = await testServer();
     const names = Object.values(document.paths).flatMap((operations) => Object.values(operations));
     expect(new Set(names.map(({ operationId }) => operationId)).size).toBe(names.length);
@@ -27,7 +27,7 @@ describe('the bench server', () => {
     for (const [, name = ''] of refs) expect(document.components.schemas).toHaveProperty([name]);
   });
 
-  it('teaches on its first page, every path of it', async () => {
+  it('the first page of the bench server documents every path', async () => {
     const { document, ask } = await testServer();
     const { text } = await ask('GET', '/');
     const named = [...text.matchAll(/(?<=[\s,])(\/[\w./{}]*)/g)].map(([, path = '']) => path.replace(/\/\d+/, '/1'));
@@ -39,7 +39,7 @@ describe('the bench server', () => {
     }
   });
 
-  it('takes no body where none is needed, also from clients that always name its type', async () => {
+  it('the bench server needs no body where none is read, also from clients that always name its type', async () => {
     const { origin } = await testServer();
     const headers = { 'content-type': 'application/json' };
     const response = await fetch(`${origin}/rigs/rig-9`, { method: 'DELETE', headers });
@@ -51,7 +51,7 @@ describe('the bench server', () => {
     expect(spoilt.status).toBe(400);
   });
 
-  it('says that it is well, and which scenarios there are', async () => {
+  it('the bench server reports its health and its scenarios', async () => {
     const { ask } = await testServer();
     expect((await ask('GET', '/healthz')).json).toEqual({ ok: true, runs: 0, rigs: 0 });
     const { json } = await ask('GET', '/scenarios');
@@ -72,7 +72,7 @@ describe('the bench server', () => {
     expect({ ...refused, text: JSON.parse(refused.text) }).toMatchObject({ status, text: { error } });
   });
 
-  it('asks for the token where it has one, for all but its health', async () => {
+  it('the bench server with a token asks for it, except for its health', async () => {
     const server = await testServer({ token: TOKEN });
     const asked = (authorization?: string) =>
       server.ask('GET', '/runs', undefined, authorization === undefined ? {} : { authorization });
@@ -95,7 +95,7 @@ describe('the bench server', () => {
     ).toMatchObject({ status: 403 });
   });
 
-  it('THR-29 without a token answers no request that a proxy of this machine passes on', async () => {
+  it('THR-29 the bench server without a token answers no request that a proxy of this machine forwards', async () => {
     const { origin } = await testServer();
     for (const name of ['x-forwarded-for', 'x-original-host', 'x-envoy-external-address', 'x-azure-clientip']) {
       const { status, text } = await rawRequest(origin, { headers: { [name]: '192.0.2.7' } });
@@ -144,7 +144,7 @@ describe('the bench server', () => {
     },
   );
 
-  it('THR-4 answers what is no HTTP, and goes on', async () => {
+  it('THR-4 the bench server answers what is not HTTP, and goes on', async () => {
     const { origin, ask } = await testServer();
     for (const bytes of ['HELO bench\r\n\r\n', 'GET / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n']) {
       const socket = connect(Number(new URL(origin).port), '127.0.0.1');
@@ -154,7 +154,7 @@ describe('the bench server', () => {
     expect((await ask('GET', '/healthz')).status).toBe(200);
   });
 
-  it('lets no page load, frame or keep what it answers', async () => {
+  it('the bench server lets no page load, frame or store what it answers', async () => {
     const { ask } = await testServer();
     const { headers } = await ask('GET', '/runs');
     expect(headers.get('content-security-policy')).toBe("default-src 'none'; frame-ancestors 'none'");

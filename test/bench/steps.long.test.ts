@@ -11,7 +11,7 @@ const verdict = ({ outcome, where, reason }: Result) => ({ outcome, where, reaso
 const PASSED = { outcome: 'passed', where: undefined, reason: '' };
 
 describe('steps on an emulated box', () => {
-  it('send one QR again and again, without an order of its own each time', async () => {
+  it('steps send one QR again and again, without a new order each time', async () => {
     const push = 'push: { amount: 1000, content: A, order: A, qr: "${generate.qrCode}" }';
     const order = 'report: { order: "${generate.transactionId}", status: shown }';
     const result = await runSteps(
@@ -23,7 +23,7 @@ describe('steps on an emulated box', () => {
     expect(made).toHaveLength(1);
   });
 
-  it('say what was expected and what is, with the line', async () => {
+  it('a failed step says what was expected and what is, with the line', async () => {
     const result = await runSteps('  - expect: { state: idle }\n  - expect: { state: paid, within: 1s }\n');
     expect(verdict(result)).toEqual({
       outcome: 'failed',
@@ -86,7 +86,7 @@ describe('steps on an emulated box', () => {
       });
   });
 
-  it('name all that is wrong, and their waits after what they wait for', async () => {
+  it('a failed step names all that is wrong, and waits come after what they wait for', async () => {
     const wrong = '{ state: paid, screen: idle, text: 9 ₫, callback: { payment: NONE }, within: 1s }';
     const result = await runSteps(`  - expect: { text: 1 ₫, qr: none, within: 1s }\n`);
     const both = await runSteps(`  - expect: { text: Sẵn sàng, qr: none }\n  - expect: ${wrong}\n`);
@@ -99,7 +99,7 @@ describe('steps on an emulated box', () => {
     expect([...both.latencies.keys()]).toContain('until text and qr as expected');
   });
 
-  it('go on side by side, each with variables of its own', async () => {
+  it('steps in parallel have variables of their own', async () => {
     const result = await runSteps(
       [
         '  - set: { many: 3 }',
@@ -119,14 +119,14 @@ describe('steps on an emulated box', () => {
     expect(result.tookMs).toBeLessThan(100_000);
   });
 
-  it('fail side by side with the line of the first that fails', async () => {
+  it('parallel steps fail with the line of the first that fails', async () => {
     const result = await runSteps(
       '  - parallel:\n      - - wait: 1s\n      - - wait: 1s\n        - expect: { state: paid, within: 1s }\n',
     );
     expect(verdict(result)).toMatchObject({ outcome: 'failed', where: 'test.yaml:6' });
   });
 
-  it('keep what lists side by side made, under names of their own', async () => {
+  it('parallel steps keep what they made, under names of their own', async () => {
     const result = await runSteps(
       [
         '  - parallel:',
@@ -140,7 +140,7 @@ describe('steps on an emulated box', () => {
     expect(verdict(result)).toEqual(PASSED);
   });
 
-  it('name their box where there are several, with their lines', async () => {
+  it('steps name their box where there are several, with their lines', async () => {
     const steps = [
       '  - for each box:',
       '      - expect: { state: idle, within: 30s }',
@@ -173,7 +173,7 @@ describe('steps on an emulated box', () => {
     ]);
   });
 
-  it('choose, compute and count, each repeat under its own name', async () => {
+  it('steps choose, compute and count, each repeat under its own name', async () => {
     const result = await runSteps(
       [
         '  - repeat:',
@@ -206,7 +206,7 @@ describe('steps on an emulated box', () => {
     expect(result.reason).toMatch(pattern(reason));
   });
 
-  it('end when the time of the scenario is over', async () => {
+  it('steps end when the time of the scenario is over', async () => {
     const limited = (steps: string) => runSteps(steps, { head: 'limit: 2min\n' });
     expect(verdict(await limited('  - wait: 1min\n'))).toEqual(PASSED);
     const waited = await limited('  - wait: 1min\n  - repeat: { times: 3, steps: [{ wait: 50s }] }\n');
@@ -216,7 +216,7 @@ describe('steps on an emulated box', () => {
     expect(waited.tookMs).toBeLessThan(60_000);
   });
 
-  it('of another file are run as if they were written there, and fail with its line', async () => {
+  it('included steps run as if they were written there, and fail with the line of their file', async () => {
     const folder = await temporaryFolder();
     const inner = 'variables: { amount: 7000, other: 1 }\nsteps:\n  - push: { amount: "${amount}", content: A }\n';
     await writeFile(join(folder, 'inner.yaml'), `${inner}  - expect: { text: "\${other}.000 ₫", within: 1s }\n`);
@@ -230,7 +230,7 @@ describe('steps on an emulated box', () => {
     ]);
   });
 
-  it('show their lines and both sides when they fail, and say whose order was paid', async () => {
+  it('failed steps show their lines and both sides, and say whose order was paid', async () => {
     const steps = [
       '  - push: { amount: 1000, content: A, order: ONE }',
       '  - push: { amount: 2000, content: B, order: TWO }',
@@ -253,7 +253,7 @@ describe('steps on an emulated box', () => {
     ]);
   });
 
-  it('cut a QR to where it differs, and say whose it is', async () => {
+  it('failed steps cut a QR to where it differs, and say whose it is', async () => {
     const steps = [
       '  - push: { amount: 1000, content: A, order: ONE }',
       '  - generate: { amount: 2000, content: A }',
@@ -268,7 +268,7 @@ describe('steps on an emulated box', () => {
     expect(actual.slice(13, 17)).toBe('1000');
   });
 
-  it('repeat, and count', async () => {
+  it('steps repeat and count', async () => {
     const result = await runSteps(
       '  - repeat:\n      times: 3\n      steps:\n        - push: { amount: "${n}000", content: "R${n}", as: x }\n'.replace(
         ', as: x',
@@ -284,7 +284,7 @@ describe('steps on an emulated box', () => {
   });
 
   // 400 s of the box's time: in real time they would be too long.
-  it('notice what does not stay so', async () => {
+  it('steps notice what does not stay as expected', async () => {
     const result = await runSteps(
       '  - push: { amount: 1000, content: X }\n  - wait: 200s\n  - expect: { state: showing, for: 200s }\n',
     );
@@ -295,7 +295,7 @@ describe('steps on an emulated box', () => {
     });
   });
 
-  it('are skipped on a target that cannot do them, by name', async () => {
+  it('steps are skipped by name on a target that cannot do them', async () => {
     const result = await runSteps('  - repeat: { times: 2, steps: [{ fault: { box: killed } }] }\n');
     expect(verdict(result)).toEqual({
       outcome: 'skipped',

@@ -26,12 +26,12 @@ describe('the choice of scenarios', () => {
     expect(picked.map(({ scenario }) => scenario.name)).toEqual(names);
   });
 
-  it('repeats with the next seed each time', () => {
+  it('repeated scenarios use the next seed each time', () => {
     const entries = chosen(scenarios('a', 'b'), { repeat: 2, seed: 5 });
     expect(named(entries)).toEqual(['a (1/2):5', 'a (2/2):6', 'b (1/2):5', 'b (2/2):6']);
   });
 
-  it('has shards that are disjoint, complete and in order, however the files are listed', () => {
+  it('shards of scenarios are disjoint, complete and in order, however the files are listed', () => {
     const all = scenarios('a', 'b', 'c', 'd', 'e', 'f', 'g');
     const shards = (of: number, list = all) =>
       Array.from({ length: of }, (_, index) =>
@@ -79,7 +79,7 @@ async function suite(outcomes: Record<string, readonly (Outcome | 'hangs')[]>, o
 }
 
 describe('a suite', () => {
-  it('runs as many at the same time as it has jobs, and tells them in order', async () => {
+  it('a suite runs as many scenarios in parallel as it has jobs, and reports them in order', async () => {
     const all = { a: [], b: [], c: [], d: [] };
     const log = ['a', 'b', 'c', 'd'].flatMap((name, index) => [`begin ${index + 1} ${name}`, `end ${name} passed`]);
     for (const [jobs, most] of [
@@ -104,7 +104,7 @@ describe('a suite', () => {
     expect(results[0]?.earlier).toHaveLength(earlier);
   });
 
-  it('ends at the first failure when it is asked to, also what runs beside it', async () => {
+  it('a suite ends at the first failure where that is chosen, with what runs beside it', async () => {
     const all = { a: [], b: ['failed', 'failed'], c: ['hangs'], d: [] } as const;
     const { results, outcomes } = await suite(all, { failFast: true, jobs: 2, retries: 1 });
     expect(outcomes).toEqual(['passed', 'failed', 'skipped', 'skipped']);
@@ -116,7 +116,7 @@ describe('a suite', () => {
     ]);
   });
 
-  it('gives those that a signal ended a result too', async () => {
+  it('a suite gives scenarios that a signal ended a result too', async () => {
     const ending = new AbortController();
     const running = suite({ a: [], b: ['hangs'], c: [] }, { signal: ending.signal, onBegin: () => undefined });
     for (let turn = 0; turn < 200; turn += 1) await Promise.resolve();
@@ -133,7 +133,7 @@ describe('a suite', () => {
     expect(junit).toContain('type="missing">ended by SIGINT, before its verdict</error>');
   });
 
-  it('fails when the bench itself does', async () => {
+  it('a suite fails when the bench itself does', async () => {
     const broken = runSuite(
       chosen(scenarios('a', 'b'), { repeat: 1, seed: 1 }),
       () => Promise.reject(new Error('bug')),
@@ -150,7 +150,7 @@ describe('a suite', () => {
 describe('a flaky scenario', () => {
   const flaky = async () => (await suite({ a: [], b: ['failed'] }, { retries: 2 })).results;
 
-  it('is told in every report', async () => {
+  it('a flaky scenario is named in every report', async () => {
     const results = await flaky();
     const junit = junitOf(results, AT);
     expect(junit).toContain('tests="2" failures="0" errors="0"');
@@ -174,7 +174,7 @@ describe('a flaky scenario', () => {
 });
 
 describe('GitHub', () => {
-  it('is shown failures at their lines, and nothing that a text brings', async () => {
+  it('GitHub shows failures at their lines, and no markup that a text brings', async () => {
     const { results } = await suite({ a: ['failed'], b: ['failed', 'passed'] });
     const hostile = resultsOf(`${HOSTILE}\n::error::x%`).map((it) => ({ ...it, earlier: [] }));
     expect(annotationsOf(results, '/work')).toBe(
@@ -191,7 +191,7 @@ describe('GitHub', () => {
     expect(annotationsOf(many, '/work').trimEnd().split('\n')).toHaveLength(10);
   });
 
-  it('gets a summary with what failed first, as text', async () => {
+  it('GitHub gets a summary with what failed first, as text', async () => {
     const hostile = resultsOf('<b>|[x](y) `code`').map((it) => ({ ...it, earlier: [] }));
     const summary = summaryOf(hostile, AT);
     expect(summary).toMatch(/^### paybox bench: 1 passed, 1 failed, 1 skipped, 1 missing$/m);

@@ -12,7 +12,7 @@ function pace(): VirtualTime {
 }
 
 describe('time that is skipped', () => {
-  it('goes from one sleeper to the next, in order', async () => {
+  it('skipped time goes from one sleeper to the next, in order', async () => {
     const it = pace();
     const woken: number[] = [];
     for (const ms of [86_400_000, 1_000, 300_000]) void it.clock.sleep(ms).then(() => woken.push(ms));
@@ -22,7 +22,7 @@ describe('time that is skipped', () => {
     expect(it.clock.monotonicMs()).toBeLessThan(500_000);
   });
 
-  it('is not skipped while something is under way', async () => {
+  it('time is not skipped while work is in progress', async () => {
     const it = pace();
     let passedMs = Number.NaN;
     const beganMs = it.clock.monotonicMs();
@@ -35,7 +35,7 @@ describe('time that is skipped', () => {
     expect(it.clock.monotonicMs()).toBeGreaterThanOrEqual(3_600_000);
   });
 
-  it('is checked when a sleeper was woken, each 25 ms at most and ever more rarely', async () => {
+  it('time is checked 25 ms at most after a sleeper was woken, and ever more rarely', async () => {
     const time = pace();
     const { signal } = new AbortController();
     const ticking = new AbortController();
@@ -55,7 +55,7 @@ describe('time that is skipped', () => {
     expect(Math.max(...pauses)).toBeLessThan(250);
   });
 
-  it('is checked once a second where all sleep, and then at once', async () => {
+  it('time is checked once a second where all sleep, and then at once', async () => {
     const time = pace();
     const { signal } = new AbortController();
     let isThere = false;
@@ -73,7 +73,7 @@ describe('time that is skipped', () => {
     expect(time.clock.monotonicMs() - 333_333).toBeLessThan(200);
   });
 
-  it('sees a moment that a watch must not miss', async () => {
+  it('skipped time stops at a moment that a watch must not miss', async () => {
     const time = pace();
     let isRight = true;
     void time.clock.sleep(5_000).then(async () => {
@@ -85,7 +85,7 @@ describe('time that is skipped', () => {
     expect(await watchWhileRight(time, 10_000, look, new AbortController().signal)).toBe('it was wrong');
   });
 
-  it('is skipped while a request waits for nothing but time', async () => {
+  it('time is skipped while a request waits for nothing but time', async () => {
     const time = pace();
     const beganMs = systemClock.monotonicMs();
     await time.untilAnswered(() => time.clock.sleep(600_000));
@@ -93,7 +93,7 @@ describe('time that is skipped', () => {
     expect(systemClock.monotonicMs() - beganMs).toBeLessThan(60_000);
   });
 
-  it('is not skipped while a request waits for a program', async () => {
+  it('time is not skipped while a request waits for a program', async () => {
     const time = pace();
     let passedMs = Number.NaN;
     await time.untilAnswered(async () => {
@@ -105,7 +105,7 @@ describe('time that is skipped', () => {
     expect(passedMs).toBeLessThan(60_000);
   });
 
-  it('stands at a deadline, while work that is late gets real time', async () => {
+  it('skipped time stops at a deadline, while work that is late gets real time', async () => {
     const time = pace();
     const { signal } = new AbortController();
     let isDone = false;
@@ -129,7 +129,7 @@ describe('time that is skipped', () => {
     expect(await waitUntilRight(time, 1_000, async () => (isLate ? undefined : 'not yet'), signal)).toBe('not yet');
   });
 
-  it('goes by itself when nobody waits', async () => {
+  it('time runs by itself when nobody waits', async () => {
     const it = pace();
     const beganMs = it.clock.monotonicMs();
     await expect.poll(() => it.clock.monotonicMs() - beganMs, { timeout: 10_000 }).toBeGreaterThan(20);

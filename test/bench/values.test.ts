@@ -81,7 +81,7 @@ describe('variables', () => {
     expect(() => fill(`\${${expression}}`)).toThrow(`\${${expression}}: ${message}`);
   });
 
-  it('are chosen by the seed, the same ones again', () => {
+  it('variables are chosen by the seed, and are the same for the same seed', () => {
     const chosen = (seed: number) => {
       const random = seededRandom(seed);
       return Array.from({ length: 40 }, () => scope.fill('${random(-2, 2)} ${pick(1, amount)}', random));
@@ -107,7 +107,7 @@ describe('variables', () => {
     },
   );
 
-  it('of a repeat stay, but for its counter', () => {
+  it('variables of a repeat stay, but for its counter', () => {
     const outer = new Scope({ total: 0 });
     const inner = outer.loop({ n: 1 });
     inner.set('total', fill('${total + n}', inner));
@@ -116,7 +116,7 @@ describe('variables', () => {
     expect(() => fill('${n}', outer)).toThrow('is not defined here');
   });
 
-  it('of lists side by side are their own until all have ended; then a name stays that one of them made', () => {
+  it('variables of parallel lists are their own until all have ended; then a name of one of them stays', () => {
     const outer = new Scope({ many: 3 });
     const branches = [outer.branch({ branch: 1 }), outer.branch({ branch: 2 })] as const;
     branches[0].set('many', 1);
@@ -130,7 +130,7 @@ describe('variables', () => {
     expect(() => fill('${branch}', outer)).toThrow('is not defined here');
   });
 
-  it('of the boxes are no box’s after all', () => {
+  it('variables of several boxes belong to no box', () => {
     const outer = new Scope({ push: 'before' });
     const branches = [outer.branch({ n: 1 }), outer.branch({ n: 2 })];
     for (const branch of branches) branch.set('push', 'own');

@@ -32,12 +32,12 @@ const later = (agentMs: number, wallJumpMs = 0) => ({
 const ownTime = (ms: number): BoxEvent => ({ ...registeredAt(ms), isOwnTime: true }) as BoxEvent;
 
 describe('a restart of the agent in the same boot of the machine', () => {
-  it('AGT-8 shows the order at once, for what is left of its lifetime', () => {
+  it('AGT-8 shows the order at once after a restart of the agent, for what is left of its lifetime', () => {
     const { config, when } = later(100_001);
     expect(shown(revivedIn(config, showingOne().writes, when))).toBe(200);
   });
 
-  it('AGT-8 counts on the time of the gateway, however wrong the calendar clock is', () => {
+  it('AGT-8 counts on the time of the gateway after a restart of the agent, however wrong the calendar clock is', () => {
     const clockAheadMs = 3 * 3_600_000;
     const { config, when } = later(100_000, -clockAheadMs);
     const lived = play(initialState(SAME, at(0)), [[1, registeredAt(0)], push(1), drawn(1)]);
@@ -57,7 +57,7 @@ describe('a restart of the agent in the same boot of the machine', () => {
 describe('a restart after a power cut', () => {
   const when = { monotonicMs: 0, wallMs: WALL_START_MS + 10_000 };
 
-  it('AGT-8 shows no order by a clock that stood still, until the gateway has dated it', () => {
+  it('AGT-8 shows no order after a power cut by a clock that stood still, until the gateway has dated it', () => {
     const state = revivedIn(OTHER, showingOne().writes, when);
     expect([shown(state), state.undatedOrder?.pushId]).toEqual(['starting', uuid(1)]);
     expect(shown(play(state, [[10, registeredAt(100_000)]]).state)).toBe(200);
@@ -66,7 +66,7 @@ describe('a restart after a power cut', () => {
     expect(tooLate.sends).toMatchObject([{ type: 'ended', pushId: uuid(1), how: 'expired' }]);
   });
 
-  it('AGT-8 shows it at once where a time server has set the clock, and where this boot knows the time', () => {
+  it('AGT-8 shows the order at once after a power cut where a time server has set the clock, or where this boot knows the time', () => {
     const { writes } = showingOne();
     expect(shown(revivedIn(OTHER, writes, when, true))).toBe(290);
     const welcomed = play(revivedIn(OTHER, writes, when), [[10, registeredAt(100_000)]]);
@@ -77,14 +77,14 @@ describe('a restart after a power cut', () => {
     expect(shown(again)).toBe(191);
   });
 
-  it('AGT-8 waits where boots have no names', () => {
+  it("AGT-8 waits for the gateway's time after a restart where boots have no names", () => {
     const { boot: _none, ...nameless } = SAME;
     const lived = play(initialState(nameless, at(0)), [[1, registeredAt(0)], push(1), drawn(1)]);
     expect(lived.writes.some(({ kind }) => kind === 'clock')).toBe(false);
     expect(shown(restore(nameless, { entries: lived.writes, intact: true }, at(100), false))).toBe('starting');
   });
 
-  it('DIA-5 ends the order at a service that names no time: nobody can tell its end', () => {
+  it('DIA-5 ends the order at a service that names no time after a power cut: nobody can tell its end', () => {
     const lived = showingOne(ownTime(0));
     const { config, when: soon } = later(100_001);
     expect(shown(revivedIn(config, lived.writes, soon))).toBe(200);
@@ -99,7 +99,7 @@ describe('a restart after a power cut', () => {
 });
 
 describe('what a box knows of the time', () => {
-  it('is what the gateway told, counted on', () => {
+  it('the time of a box is what the gateway sent, counted on', () => {
     const state = play(initialState(SAME, at(0)), [[1, registeredAt(50_000)]]).state;
     expect([calendarMs(state, 1_001), toldMs(state, 1_001)]).toEqual([WALL_START_MS + 51_000, WALL_START_MS + 51_000]);
     expect(calendarMs(initialState(SAME, at(0)), 1_001)).toBeUndefined();
@@ -107,7 +107,7 @@ describe('what a box knows of the time', () => {
     expect([calendarMs(own, 1_001), toldMs(own, 1_001)]).toEqual([WALL_START_MS + 51_000, undefined]);
   });
 
-  it('is written once, and again when one of the clocks was set', () => {
+  it('the time of a box is written once, and again when one of the clocks was set', () => {
     const clocks = (...events: Parameters<typeof play>[1]) =>
       play(initialState(SAME, at(0)), events).writes.filter(({ kind }) => kind === 'clock');
     expect(clocks([1, registeredAt(0)], [5_000, registeredAt(5_500)], [90_000, registeredAt(90_500)])).toHaveLength(1);
@@ -115,13 +115,13 @@ describe('what a box knows of the time', () => {
     expect(clocks([1, ownTime(0)], [5_000, registeredAt(5_000)])).toHaveLength(2);
   });
 
-  it('stays in the journal, the newest of it, when that is cleared up', () => {
+  it('the newest time of a box stays in the journal when that is compacted', () => {
     const entries = [...showingOne().writes, ...play(revivedIn(OTHER, [], at(0)), [[9, registeredAt(9_000)]]).writes];
     const kept = [...entriesToKeep(entries, WALL_START_MS)].map((index) => entries[index]);
     expect(kept.filter((it) => it?.kind === 'clock')).toMatchObject([{ bootId: 'two' }]);
   });
 
-  it('does not date payments of before a power cut until the gateway names the time', () => {
+  it('the time of a box dates no payment of before a power cut until the gateway names the time', () => {
     const { writes } = play(showingOne().state, [free(2)]);
     const entries = [...showingOne().writes, ...writes];
     const state = revivedIn(OTHER, entries, at(0));

@@ -20,7 +20,7 @@ describe.each([
   // Whoever has paid at this moment sees the end of it.
   ['once another account is linked', registered, registeredAt(0, OTHER), 'paid'],
 ])('AGT-16 payments of before, %s,', (_what, before, after, shown) => {
-  it('are neither listed, in the status, on the screen nor shown later, also after a restart', () => {
+  it('payments of before are neither listed, in the status, on the screen nor shown later, also after a restart', () => {
     const first = played(before);
     expect(view(first.state)).toMatchObject({ kind: 'paid', transactionId: transactionOf(2) });
     const next = play(first.state, [connecting, after]);
@@ -57,14 +57,14 @@ describe.each([
     }
   });
 
-  it('leave the list that is on the screen', () => {
+  it('payments of before leave the list that is on the screen', () => {
     const first = played(before).state;
     const listed = play(first, [[20_000, dismiss], dismiss, dismiss, dismiss, { type: 'key', key: 'history' }]).state;
     expect(view(listed)).toMatchObject({ kind: 'history', payments: [{}, {}] });
     expect(view(play(listed, [connecting, after]).state).kind).not.toBe('history');
   });
 
-  it('are dropped as well when the journal is read late', () => {
+  it('payments of before are dropped as well when the journal is read late', () => {
     const read: BoxEvent = { type: 'journal-read', entries: played(before).writes, intact: true };
     const step = play(fresh(), [connecting, after, read]);
     expect(step.state.recentPayments).toEqual([]);
@@ -73,7 +73,7 @@ describe.each([
 });
 
 describe('AGT-16 a box', () => {
-  it('keeps what is its own: money at a live gateway, tests in a sandbox, an entry of an earlier version', () => {
+  it('AGT-16 a box keeps its own payments: money at a live gateway, tests in a sandbox, entries of an earlier version', () => {
     for (const welcome of [SANDBOX, registered]) {
       const again = play(played(welcome).state, [connecting, welcome]);
       expect(again.state.recentPayments).toHaveLength(2);
@@ -86,7 +86,7 @@ describe('AGT-16 a box', () => {
     expect(step.state.recentPayments).toHaveLength(2);
   });
 
-  it('keeps money beside the tests that it drops, in its order', () => {
+  it('AGT-16 a box keeps money beside the tests that it drops, in its order', () => {
     const first = play(fresh(), [
       connecting,
       registered,

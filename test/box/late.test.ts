@@ -9,7 +9,7 @@ import { fresh, play, ready, revived, showing } from './support.ts';
 const late = (n: number, pushId: string | null) => payment(n, { late: true, pushId });
 
 describe('a late payment', () => {
-  it('AGT-14 is written, listed and reported, but neither said nor shown', () => {
+  it('AGT-14 a late payment is written, listed and reported, but neither announced nor shown', () => {
     const step = play(ready(), [late(1, null)]);
     expect(step.writes).toMatchObject([{ kind: 'payment', payment: { amount: 50_000, late: true } }]);
     expect(step.sends).toMatchObject([{ type: 'paid', recorded: true }]);
@@ -25,7 +25,7 @@ describe('a late payment', () => {
     });
   });
 
-  it('AGT-14 takes the screen neither from the QR of another order nor from another payment', () => {
+  it('AGT-14 a late payment replaces neither the QR of another order nor another payment on the screen', () => {
     const during = play(showing(), [late(2, null), late(3, uuid(3))]);
     expect(view(during.state)).toMatchObject({ kind: 'payment', pushId: uuid(1) });
     const paid = play(showing(), [free(2), late(3, null)]);
@@ -33,7 +33,7 @@ describe('a late payment', () => {
     expect(paid.announcements).toHaveLength(1);
   });
 
-  it('AGT-14 takes away the QR that it pays, and the list says why', () => {
+  it('AGT-14 a late payment removes the QR that it pays, and the list says why', () => {
     const step = play(showing(), [late(1, uuid(1))]);
     expect(view(step.state)).toMatchObject({ kind: 'history', payments: [{ amount: 50_000 }] });
     expect(step.announcements).toEqual([]);
@@ -41,7 +41,7 @@ describe('a late payment', () => {
     expect(view(covered.state)).toMatchObject({ kind: 'idle' });
   });
 
-  it('AGT-14 is not shown after a restart either, and not announced when it comes again', () => {
+  it('AGT-14 a late payment is not shown after a restart either, and not announced when it comes again', () => {
     const { writes } = play(ready(), [late(1, null)]);
     const again = play(revived(writes, at(0)), [connecting, registered, late(1, null)]);
     expect(view(again.state)).toMatchObject({ kind: 'idle' });
@@ -49,7 +49,7 @@ describe('a late payment', () => {
     expect(statusView(again.state).lastPayment).toMatchObject({ late: true });
   });
 
-  it('AGT-14 is recorded as such also when the disk fails', () => {
+  it('AGT-14 a late payment is recorded as late also when the disk fails', () => {
     const event = late(1, null);
     const step = play(ready(), [{ type: 'unrecorded', cause: event, reason: 'full' }]);
     expect(step.sends).toMatchObject([{ type: 'paid', recorded: false }]);
@@ -58,7 +58,7 @@ describe('a late payment', () => {
 });
 
 describe('a payment of another amount than its order asked for', () => {
-  it('AGT-5 says what is due on its screen and in the status, and says the amount that came aloud', () => {
+  it('AGT-5 a payment of another amount shows what is due on screen and in the status, and announces the amount that came', () => {
     const due = { amount: 50_000, paid: 30_000 };
     const step = play(showing(), [push(1), payment(1, { amount: 30_000, pushId: null, due })]);
     expect(view(step.state)).toMatchObject({ kind: 'paid', amount: 30_000, due });
@@ -68,7 +68,7 @@ describe('a payment of another amount than its order asked for', () => {
     expect(view(back)).toMatchObject({ kind: 'payment', pushId: uuid(1) });
   });
 
-  it('AGT-5 is known after a restart, and an entry of an earlier version has nothing due', () => {
+  it('AGT-5 what is due is known after a restart, and an entry of an earlier version has nothing due', () => {
     const { late: _late, due: _due, ...older } = play(ready(), [payment(1)]).announcements[0] ?? {};
     const read = entry.parse({ kind: 'payment', payment: older, pushId: null });
     expect(read).toMatchObject({ payment: { late: false, due: null } });
@@ -79,7 +79,7 @@ describe('the mark of a sandbox', () => {
   const welcomed = (sandboxMark: boolean) => ({ ...registered, type: 'registered', sandboxMark }) as typeof registered;
   const marked = (state: Parameters<typeof view>[0]) => 'sandbox' in view(state);
 
-  it('AGT-15 is on every screen from the welcome that asks for it until one does not, and on none before', () => {
+  it('AGT-15 the mark of a sandbox is on every screen from the welcome that asks for it until one does not', () => {
     const before = play(fresh(), [connecting]).state;
     expect(marked(before)).toBe(false);
     const step = play(before, [welcomed(true)]);
@@ -94,14 +94,14 @@ describe('the mark of a sandbox', () => {
     expect(marked(live.state)).toBe(false);
   });
 
-  it('AGT-15 is there after a restart without the gateway, and gone after one that followed a live welcome', () => {
+  it('AGT-15 the mark of a sandbox is there after a restart without the gateway, and gone after one that followed a live welcome', () => {
     const first = play(fresh(), [connecting, welcomed(true)]);
     expect(marked(revived(first.writes, at(0)))).toBe(true);
     const second = play(first.state, [connecting, welcomed(false)]);
     expect(marked(revived([...first.writes, ...second.writes], at(0)))).toBe(false);
   });
 
-  it('AGT-15 follows the newest welcome when the journal is read late', () => {
+  it('AGT-15 the mark of a sandbox follows the newest welcome when the journal is read late', () => {
     const entries = play(fresh(), [connecting, welcomed(true)]).writes;
     const read = { type: 'journal-read', entries, intact: true } as const;
     expect(marked(play(fresh(), [read]).state)).toBe(true);
@@ -110,7 +110,7 @@ describe('the mark of a sandbox', () => {
     expect(step.writes.at(-1)).toMatchObject({ kind: 'mark', shown: false });
   });
 
-  it('AGT-15 is off where the configuration of the box says so', () => {
+  it('AGT-15 the mark of a sandbox is off where the configuration of the box says so', () => {
     const off = { ...fresh(), config: { ...CONFIG, sandboxMark: false } };
     expect(marked(play(off, [connecting, welcomed(true)]).state)).toBe(false);
   });

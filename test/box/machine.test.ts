@@ -52,7 +52,7 @@ const EXPECTED: { [T in StageEvent['type']]: { [K in Stage['kind']]: Stage['kind
 const CELLS = Object.values(EVENTS).flatMap((event) => STAGES.map((kind) => ({ kind, event, type: event.type })));
 
 describe('what has the screen', () => {
-  it('has a row for each event, and a cell for each stage', () => {
+  it('the table of the screen has a row for each event, and a cell for each stage', () => {
     expect(Object.keys(TABLE).toSorted()).toEqual(Object.keys(EVENTS).toSorted());
     expect(STAGES.toSorted()).toEqual(Object.keys(SAMPLES).toSorted());
     for (const [type, row] of Object.entries(TABLE)) expect(row, type).toHaveLength(STAGES.length);
@@ -71,7 +71,7 @@ describe('what has the screen', () => {
     expect({ ...after, stage: before.stage }).toEqual(before);
   });
 
-  it('goes to payments that nobody has seen, then to the order, then to an account that people do not know', () => {
+  it('the screen goes to payments that nobody has seen, then to the order, then to an account that people do not know', () => {
     const untold = [paymentOf(8), paymentOf(9)];
     const seen = (stage: Stage, change: Partial<BoxState> = {}) =>
       move(boxIn(stage, { unconfirmedPayments: untold, account: OTHER, ...change }), { type: 'finish' }).stage;
@@ -87,7 +87,7 @@ describe('what has the screen', () => {
     expect(seen(SAMPLES.ended, dark)).toEqual({ kind: 'idle' });
   });
 
-  it('changes nothing for an event that names another push, or the same a second time', () => {
+  it('the screen does not change by an event that names another push, or the same a second time', () => {
     const order = boxIn({ kind: 'order', active: activeOf(1, { displayed: true }), drawnAtMs: NOW_MS });
     const paid = boxIn({ ...SAMPLES.paid, resume: activeOf(1, { displayed: true }) });
     for (const before of [order, paid, boxIn(SAMPLES.order), boxIn(SAMPLES.paid)]) {
@@ -100,7 +100,7 @@ describe('what has the screen', () => {
     expect(move(dense, { type: 'withdraw', pushId: uuid(1) })).toBe(dense);
   });
 
-  it('is moved by one file only', () => {
+  it('one file only changes what has the screen', () => {
     const box = `${import.meta.dirname}/../../src/device/box`;
     const others = readdirSync(box).filter((name) => !['machine.ts', 'state.ts'].includes(name));
     const writes = others.filter((name) => /\bstage: (?!IDLE)/.test(readFileSync(`${box}/${name}`, 'utf8')));

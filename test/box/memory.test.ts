@@ -28,13 +28,13 @@ it('AGT-8 does not bring back an order whose end the gateway has acknowledged, a
 });
 
 describe('of more than can be remembered', () => {
-  it('AGT-5 the newest payment is still announced once', () => {
+  it('AGT-5 the newest of more payments than can be remembered is still announced once', () => {
     const { state } = play(ready(), many(REMEMBERED_MAX + 1));
     expect(state.announced).toHaveLength(REMEMBERED_MAX);
     expect(play(state, [free(REMEMBERED_MAX)]).announcements).toEqual([]);
   });
 
-  it('AGT-5 what this life has announced is not announced again when the journal of an earlier one comes late', () => {
+  it('AGT-5 what this run has announced is not announced again when a long journal of an earlier one comes late', () => {
     const earlier = play(ready(), many(REMEMBERED_MAX)).writes;
     const living = play(ready(), [free(0xfff)]).state;
     const { state } = play(living, [{ type: 'journal-read', entries: earlier, intact: true }]);

@@ -10,7 +10,7 @@ const ended = (from: number, count: number) =>
 const online = () => play(fresh(), [connecting, registeredAt(0)]).state;
 const owed = (state: { unsent: readonly { id: string }[] }) => state.unsent.map(({ id }) => id);
 
-it('MSG-6 gives up no payment for ended orders, however old it is', () => {
+it('MSG-6 never drops a payment for ended orders, however old it is', () => {
   const paid = play(online(), [free(1), paidDrawn(1), dismiss, connecting]);
   const { state } = play(paid.state, ended(10, UNSENT_MAX + 3));
   expect(owed(state)).toHaveLength(UNSENT_MAX);
@@ -18,7 +18,7 @@ it('MSG-6 gives up no payment for ended orders, however old it is', () => {
   expect(owed(state)[1]).toBe(uuid(10 + 4));
 });
 
-it('MSG-6 gives what is still under way its whole time again after each acknowledgement', () => {
+it('MSG-6 gives reports in flight their whole time again after each acknowledgement', () => {
   const two = play(online(), [free(1), free(2)]);
   const sentMs = two.state.nowMs - 1;
   const late = play(two.state, [[sentMs + 9_000, { type: 'acked', ids: [uuid(0xc001)] }]]);
@@ -27,7 +27,7 @@ it('MSG-6 gives what is still under way its whole time again after each acknowle
   expect(again.sends).toMatchObject([{ type: 'paid', transactionId: uuid(0xc002) }]);
 });
 
-it('MSG-6 sends others in the place of reports that were given up while they were under way', () => {
+it('MSG-6 sends others in the place of reports that were dropped in flight', () => {
   const { state } = play(online(), ended(10, UNSENT_MAX + IN_FLIGHT_MAX));
   expect(state.inFlight).toEqual(owed(state).slice(0, IN_FLIGHT_MAX));
 });

@@ -34,14 +34,14 @@ const rejection = (step: { sends: readonly object[] }) =>
   step.sends.map((send) => ('code' in send ? send.code : 'sent'));
 
 describe('a push', () => {
-  it('AGT-2 is not said to be accepted where the gateway waits for the screen', () => {
+  it('AGT-2 a push is not reported as accepted where the gateway waits for the screen', () => {
     const pushed = play(ready(), [push(1, { confirm: 'displayed' })]);
     expect(pushed.writes).toMatchObject([{ kind: 'push' }]);
     expect(types(pushed)).toEqual([]);
     expect(types(play(pushed.state, [drawn(1)]))).toEqual(['shown']);
   });
 
-  it('AGT-2 is journaled and accepted at once, but confirmed only when the display has drawn it', () => {
+  it('AGT-2 a push is journaled and accepted at once, but confirmed only when the display has drawn it', () => {
     const pushed = play(ready(), [push(1)]);
     expect(pushed.writes).toMatchObject([{ kind: 'push', order: { pushId: uuid(1), amount: 50_000 } }]);
     expect(types(pushed)).toEqual(['accepted']);
@@ -63,7 +63,7 @@ describe('a push', () => {
     ['QR_MISMATCH', { qrCode: qr({ amount: undefined, initiation: 'static' }) }],
     ['QR_INVALID', { qrCode: payloadOf({ labels: field('62', field('05', 'MOMOW2W34875080')) }) }],
     ['WITHDRAWN', { expiresInMs: 0 }],
-  ])('AGT-1 is refused with %s and changes nothing', (code, change) => {
+  ])('AGT-1 a push is refused when the display cannot show it, or no account is linked', (code, change) => {
     const before = ready();
     const step = play(before, [push(1, change)]);
     expect(rejection(step)).toEqual([code]);
@@ -73,12 +73,12 @@ describe('a push', () => {
     expect(rejection(play(step.state, [push(1)]))).toEqual(['WITHDRAWN']);
   });
 
-  it('AGT-1 QRP-7 names the holder of the linked account, whatever push and QR call him', () => {
+  it('AGT-1 QRP-7 a push names the holder of the linked account, whatever push and QR call him', () => {
     const pushed = play(ready(), [push(1, { userBankName: 'ANOTHER', qrCode: qr({ merchantName: 'ANOTHER' }) })]);
     expect(view(pushed.state)).toMatchObject({ kind: 'payment', holder: LINK });
   });
 
-  it('QRP-8 THR-23 takes the QR of a wallet whose id the welcome has told it', () => {
+  it('QRP-8 THR-23 a push may have the QR of a wallet whose id the welcome has named', () => {
     const account = { bankAccount: 'PSP0000000000000000', bankCode: 'momo', userBankName: 'NGUYEN VAN A' };
     const id = 'MOMOW2W00000000';
     const linked = (link: object) => play(fresh(), [connecting, registeredAt(0, { ...account, ...link })]).state;
@@ -92,7 +92,7 @@ describe('a push', () => {
     expect(view(before)).toMatchObject({ kind: 'payment', holder: account });
   });
 
-  it('PQR-3 takes a QR to a virtual account of its own, and names that beside its holder', () => {
+  it('PQR-3 a push may have a QR to a virtual account of the box, which is shown beside its holder', () => {
     const virtualAccounts = [{ bin: '970436', begins: 'VQRQ' }];
     const linked = play(fresh(), [connecting, registeredAt(0, { ...LINK, virtualAccounts })]).state;
     const to = (change: Parameters<typeof qr>[0]) => play(linked, [push(1, { qrCode: qr(change) })]);
@@ -127,7 +127,7 @@ describe('a push', () => {
     expect(view(unlinked.state).kind).toBe('unlinked');
   });
 
-  it('AGT-9 tells in words what its QR would have said, but takes no other QR away for that', () => {
+  it('AGT-9 a push whose QR is too dense is shown in words, but removes no other QR for that', () => {
     const dense: BoxEvent = {
       type: 'push',
       push: pushOf(2),
@@ -148,7 +148,7 @@ describe('a push', () => {
     expect(rejection(kept)).toEqual(['QR_TOO_DENSE']);
   });
 
-  it('AGT-9 is not confirmed when the display had no room for it after all', () => {
+  it('AGT-9 a push is not confirmed when the display had no room for it after all', () => {
     const late: BoxEvent = { type: 'unreadable', pushId: uuid(1), reason: '41 modules' };
     const step = play(ready(), [push(1), late]);
     expect(rejection(step)).toEqual(['sent', 'QR_TOO_DENSE']);
@@ -164,7 +164,7 @@ describe('a push', () => {
     expect(rejection(play(ready(), [closed]))).toEqual(['DISPLAY_FAULT']);
   });
 
-  it('AGT-2 is refused by name while the display or the disk fails', () => {
+  it('AGT-2 a push is refused by name while the display or the disk fails', () => {
     const dark = play(ready(), [{ type: 'draw-failed', pushId: undefined, reason: 'unplugged' }, push(1)]);
     expect(dark.sends).toMatchObject([{ code: 'DISPLAY_FAULT', reason: 'unplugged' }]);
     expect(statusView(dark.state).state).toBe('fault');
@@ -198,7 +198,7 @@ describe('a push', () => {
     expect(activeOrder(full.state.stage)?.order.pushId).toBe(uuid(1));
   });
 
-  it('AGT-3 SND-8 takes the screen from an older one, which is told so', () => {
+  it('AGT-3 SND-8 a push replaces an older one on the screen, which is reported as replaced', () => {
     const replaced = play(showing(), [push(2)]);
     expect(replaced.sends).toMatchObject([{ type: 'ended', pushId: uuid(1), how: 'replaced' }, { type: 'accepted' }]);
     const neverShown = play(ready(), [push(1), push(2)]);
@@ -206,7 +206,7 @@ describe('a push', () => {
     expect(statusView(neverShown.state).order?.orderId).toBe('DH2');
   });
 
-  it('AGT-3 MSG-5 ends when its lifetime is over, by the monotonic clock', () => {
+  it('AGT-3 MSG-5 a push ends when its lifetime is over, by the monotonic clock', () => {
     const before = showing();
     const deadline = activeOrder(before.stage)?.deadlineMs ?? 0;
     const clockSetBack = reduce(before, tick, { monotonicMs: deadline - 1, wallMs: 0 });
@@ -218,7 +218,7 @@ describe('a push', () => {
     expect(view(play(step.state, [[deadline + 5_000, tick]]).state).kind).toBe('idle');
   });
 
-  it('AGT-3 ends when it is withdrawn, dismissed, or when the linked account changes', () => {
+  it('AGT-3 a push ends when it is withdrawn, dismissed, or when the linked account changes', () => {
     const cancelled = play(showing(), [{ type: 'withdraw', pushId: uuid(1), why: 'cancelled' }]);
     expect(cancelled.sends).toMatchObject([{ type: 'ended', how: 'withdrawn' }]);
     expect(view(cancelled.state).kind).toBe('cancelled');
@@ -232,7 +232,7 @@ describe('a push', () => {
     expect(play(showing(), [registered]).sends).toEqual([]);
   });
 
-  it('AGT-3 MSG-5 lives no longer for having been on its way, and is not shown when it comes too late', () => {
+  it('AGT-3 MSG-5 a push lives no longer for its time on the way, and is not shown when it comes too late', () => {
     const start = play(ready(), [[10_000, tick]]).state;
     const slow = play(start, [[250_000, push(1, {}, 10_000)]]);
     expect(view(slow.state)).toMatchObject({ kind: 'payment', secondsLeft: 60 });
@@ -243,7 +243,7 @@ describe('a push', () => {
     expect(view(clockSetForward.state)).toMatchObject({ kind: 'payment', secondsLeft: 300 });
   });
 
-  it('MSG-9 answers a withdrawal, whether the push is on the screen or not', () => {
+  it('MSG-9 a withdrawal is answered, whether the push is on the screen or not', () => {
     const withdraw = (n: number): BoxEvent => ({ type: 'withdraw', pushId: uuid(n), why: 'paid' });
     const shown = play(showing(), [withdraw(1)]);
     expect(shown.sends).toMatchObject([{ type: 'ended', pushId: uuid(1), how: 'withdrawn' }]);
@@ -252,7 +252,7 @@ describe('a push', () => {
     expect(rejection(play(shown.state, [withdraw(1)]))).toEqual(['WITHDRAWN']);
   });
 
-  it('AGT-4 is never shown when its withdrawal came first, nor a second time after its end', () => {
+  it('AGT-4 a push is never shown when its withdrawal came first, nor a second time after its end', () => {
     const early = play(ready(), [{ type: 'withdraw', pushId: uuid(1), why: 'timeout' }, push(1)]);
     expect(rejection(early)).toEqual(['WITHDRAWN', 'WITHDRAWN']);
     const again = play(showing(), [dismiss, push(1)]);
@@ -260,7 +260,7 @@ describe('a push', () => {
     expect(play(showing(), [push(1)]).sends).toEqual([{ type: 'shown', pushId: uuid(1) }]);
   });
 
-  it('SND-8 is refused when a newer one came before it was looked at, and not shown later', () => {
+  it('SND-8 a push is refused when a newer one came before it was processed, and not shown later', () => {
     const overtaken = play(showing(), [{ type: 'overtaken', pushId: uuid(2) }, push(2)]);
     expect(rejection(overtaken)).toEqual(['REPLACED', 'WITHDRAWN']);
     expect(overtaken.state.stage).toEqual(showing().stage);
@@ -269,7 +269,7 @@ describe('a push', () => {
 });
 
 describe('a payment', () => {
-  it('turns the order to paid, is owed to the gateway, and goes back to idle after the hold or a key', () => {
+  it('a payment turns the order to paid, is reported, and goes back to idle after the hold or a key', () => {
     const paid = play(showing(), [payment(1)]);
     expect(paid.writes).toMatchObject([{ kind: 'payment', payment: { transactionId: uuid(0xc001) } }]);
     expect(paid.sends).toMatchObject([{ type: 'paid', transactionId: uuid(0xc001), orderId: 'DH1', recorded: true }]);
@@ -281,7 +281,7 @@ describe('a payment', () => {
     expect(view(play(paid.state, [dismiss]).state).kind).toBe('idle');
   });
 
-  it('AGT-5 MSG-7 is announced once and answered every time', () => {
+  it('AGT-5 MSG-7 a payment is announced once and answered every time', () => {
     const paid = play(showing(), [payment(1), dismiss]);
     const again = play(paid.state, [payment(1)]);
     expect(types(again)).toEqual(['paid']);
@@ -289,7 +289,7 @@ describe('a payment', () => {
     expect(view(again.state).kind).toBe('idle');
   });
 
-  it('AGT-5 is said aloud once, and can be looked back on', () => {
+  it('AGT-5 a payment is announced once, and can be looked back on', () => {
     const paid = play(showing(), [payment(1), payment(1), payment(2, { pushId: null, amount: 7_000 })]);
     expect(paid.announcements.map((said) => said.transactionId)).toEqual([uuid(0xc001), uuid(0xc002)]);
     const history: BoxEvent = { type: 'key', key: 'history' };
@@ -302,7 +302,7 @@ describe('a payment', () => {
     expect(view(play(ready(), [history]).state).kind).toBe('idle');
   });
 
-  it('AGT-5 is shown and reported when the disk fails, flagged as not recorded', () => {
+  it('AGT-5 a payment is shown and reported when the disk fails, flagged as not recorded', () => {
     const step = play(showing(), [{ type: 'unrecorded', cause: payment(1), reason: 'read-only' }]);
     expect(step.writes).toMatchObject([{ kind: 'payment', payment: { transactionId: uuid(0xc001) } }]);
     expect(step.sends).toMatchObject([{ type: 'paid', recorded: false }]);
@@ -310,7 +310,7 @@ describe('a payment', () => {
     expect(play(step.state, [payment(1)]).sends).toMatchObject([{ type: 'paid', recorded: false }]);
   });
 
-  it('lets an order end on time although the disk cannot take that down', () => {
+  it('an order ends on time although the disk cannot store its end', () => {
     const deadline = activeOrder(showing().stage)?.deadlineMs ?? 0;
     const step = play(showing(), [[deadline, { type: 'unrecorded', cause: tick, reason: 'read-only' }]]);
     expect(step.writes).toMatchObject([{ kind: 'ended', how: 'expired' }]);
@@ -328,7 +328,7 @@ describe('a payment', () => {
     expect(play(ready(), [payment(1, { repeated: true, paidAtMs: WALL_START_MS + 1 })]).announcements).toHaveLength(1);
   });
 
-  it('AGT-12 has the screen for 3 s at least, the next ones after it, each for as long while others wait', () => {
+  it('AGT-12 a payment has the screen for 3 s at least, and the next ones after it as long while others wait', () => {
     const burst = play(ready(), [payment(1), payment(2), payment(3)]);
     const began = burst.state.nowMs - 2;
     const shows = (n: number) => ({ kind: 'paid', transactionId: uuid(0xc000 + n) });
@@ -357,7 +357,7 @@ describe('a payment', () => {
     expect(view(late.state)).toMatchObject(shows(5));
   });
 
-  it('AGT-12 of no order that waits does not cover a QR again, and is shown after it', () => {
+  it('AGT-12 a payment of no waiting order does not cover a QR again, and is shown after it', () => {
     const strays = [1, 2, 3].map((n) => payment(n, { pushId: null, orderId: '' }));
     const burst = play(ready(), [...strays, paidDrawn(1), push(4)]);
     const shown = play(burst.state, [drawn(4)]);
@@ -389,7 +389,7 @@ describe('a payment', () => {
     expect(view(last.state)).toMatchObject({ kind: 'paid', transactionId: uuid(0xc002) });
   });
 
-  it('AGT-5 AGT-6 for another order is told, then the QR on the screen comes back until its own deadline', () => {
+  it('AGT-5 AGT-6 a payment for another order is shown, then the QR comes back until its own deadline', () => {
     const other = play(showing(), [payment(2, { pushId: null, amount: 7_000 })]);
     expect(view(other.state)).toMatchObject({ kind: 'paid', amount: 7_000 });
     const untilMs = other.state.nowMs + 3_000;
@@ -408,14 +408,14 @@ describe('a payment', () => {
     expect(activeOrder(paid.state.stage)?.order.pushId).toBe(uuid(1));
   });
 
-  it('AGT-4 before its own push: the push is refused when it comes', () => {
+  it('AGT-4 a payment before its own push has that push refused when it comes', () => {
     expect(rejection(play(ready(), [payment(1), push(1)]))).toEqual(['sent', 'WITHDRAWN']);
     expect(rejection(play(ready(), [push(1), payment(1)]))).toEqual(['sent', 'REPLACED', 'sent']);
   });
 });
 
 describe('the connection', () => {
-  it('MSG-6 sends what is owed on every welcome until it is acknowledged', () => {
+  it('MSG-6 a box sends unacknowledged reports on every welcome', () => {
     const offline = play(showing(), [connecting, payment(1)]);
     expect(offline.sends).toEqual([]);
     expect(view(offline.state)).toMatchObject({ kind: 'paid', online: false });
@@ -427,7 +427,7 @@ describe('the connection', () => {
     expect(play(acked.state, [connecting, registered]).sends).toEqual([]);
   });
 
-  it('MSG-6 sends again what is not acknowledged in time, for as long as the session lasts', () => {
+  it('MSG-6 a box resends what is not acknowledged in time, for as long as the session lasts', () => {
     const paid = play(showing(), [payment(1), dismiss]);
     expect(paid.wakeAtMs).toBe(paid.state.nowMs - 1 + RESEND_MS);
     const again = play(paid.state, [[paid.wakeAtMs ?? 0, tick]]);
@@ -439,7 +439,7 @@ describe('the connection', () => {
     expect(play(again.state, [{ type: 'acked', ids: [uuid(0xc001)] }]).wakeAtMs).toBeUndefined();
   });
 
-  it('MSG-6 has so many reports under way at a time, oldest first, and sends the others as those are acknowledged', () => {
+  it('MSG-6 a box has a limited number of reports in flight, oldest first, and sends the others as those are acknowledged', () => {
     const events = Array.from({ length: IN_FLIGHT_MAX + 30 }, (_, n) => free(n));
     const offline = play(ready(), [connecting, ...events]).state;
     const ids = (step: { sends: readonly { id?: string }[] }) => step.sends.map((send) => send.id);
@@ -479,21 +479,21 @@ describe('the connection', () => {
     expect(view(next.state)).toMatchObject({ kind: 'paid', transactionId: uuid(0xc002) });
   });
 
-  it('keeps what is owed within its limit and gives up ended orders before payments', () => {
+  it('a box keeps unsent reports within its limit and drops ended orders before payments', () => {
     const events = Array.from({ length: UNSENT_MAX + 20 }, (_, n) => payment(n + 10, { pushId: null }));
     const state = play(showing(), [connecting, dismiss, ...events]).state;
     expect(state.unsent).toHaveLength(UNSENT_MAX);
     expect(state.unsent.every((report) => report.type === 'paid')).toBe(true);
   });
 
-  it('says why the gateway refuses the box, until it no longer does', () => {
+  it('a box says why the gateway refuses it, until it no longer does', () => {
     const refused = play(fresh(), [{ type: 'refused', code: 'NOT_REGISTERED', reason: 'unknown serialNumber' }]);
     expect(view(refused.state)).toMatchObject({ kind: 'fault', code: 'NOT_REGISTERED', online: false });
     expect(statusView(refused.state).fault).toMatchObject({ reason: 'unknown serialNumber' });
     expect(view(play(refused.state, [registered]).state).kind).toBe('idle');
   });
 
-  it('MSG-10 ends an order that the gateway does not know as open, and keeps one that it does', () => {
+  it('MSG-10 a box ends an order that the gateway does not know as open, and keeps one that it does', () => {
     const forgotten = play(showing(), [connecting, registeredAt(0, LINK, [uuid(2)])]);
     expect(forgotten.sends).toMatchObject([{ type: 'ended', pushId: uuid(1), how: 'withdrawn' }]);
     expect(view(forgotten.state).kind).toBe('idle');
@@ -503,7 +503,7 @@ describe('the connection', () => {
     expect(view(play(showing(), [registeredAt(0, LINK, [uuid(1)])]).state).kind).toBe('payment');
   });
 
-  it('MSG-10 refuses an order that has not been on the screen yet and is not open any more', () => {
+  it('MSG-10 a box refuses an order that has not been on the screen yet and is not open any more', () => {
     const waiting = play(ready(), [push(1), connecting]).state;
     const gone = play(waiting, [registeredAt(0, LINK, [])]);
     expect(gone.sends).toMatchObject([{ type: 'rejected', pushId: uuid(1), code: 'WITHDRAWN' }]);
@@ -511,7 +511,7 @@ describe('the connection', () => {
     expect(view(play(waiting, [registeredAt(0, LINK, [uuid(1)])]).state).kind).toBe('payment');
   });
 
-  it('AGT-3 ends an order when the account is linked that has the same number at another bank', () => {
+  it('AGT-3 a box ends an order when an account with the same number at another bank is linked', () => {
     const other = play(showing(), [registeredAt(0, { ...LINK, bankCode: 'VCB' })]);
     expect(other.sends).toMatchObject([{ type: 'ended', pushId: uuid(1), how: 'withdrawn' }]);
     expect(activeOrder(other.state.stage)).toBeUndefined();
@@ -526,7 +526,7 @@ describe('the connection', () => {
     expect(activeOrder(paid.state.stage)).toBeUndefined();
   });
 
-  it('walks from starting over connecting to idle', () => {
+  it('a box goes from starting over connecting to idle', () => {
     expect(statusView(fresh()).state).toBe('starting');
     const dialling = play(fresh(), [connecting]);
     expect(statusView(dialling.state)).toMatchObject({ state: 'registering', online: false });
@@ -568,7 +568,7 @@ describe('whatever happens', () => {
     expect(reduce(ready(), dismiss, at(2)).state).toEqual(ready());
   });
 
-  it('announces no transaction twice, confirms no push twice, and shows no QR past its deadline', () => {
+  it('a box announces no transaction twice, confirms no push twice, and shows no QR past its deadline', () => {
     fc.assert(
       fc.property(fc.array(fc.tuple(anyEvent, fc.integer({ min: 0, max: 4_000 })), { maxLength: 60 }), (events) => {
         let state: BoxState = fresh();
@@ -595,7 +595,7 @@ describe('whatever happens', () => {
     );
   });
 
-  it('tells the expiry by the calendar of the gateway', () => {
+  it('a box shows the expiry by the calendar of the gateway', () => {
     expect(statusView(showing()).order?.expiresAt).toBe(new Date(WALL_START_MS + 300_000).toISOString());
   });
 });

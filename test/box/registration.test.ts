@@ -32,7 +32,7 @@ const changed = () => play(known().state, [connecting, welcome(OTHER)]);
 const told = () => play(changed().state, [accountDrawn(OTHER)]);
 
 describe('the account of a box', () => {
-  it('AGT-13 is written down when it is the first that the box knows, and not told', () => {
+  it('AGT-13 the first account that a box knows is written down, and not shown as changed', () => {
     const first = known();
     expect(first.writes).toEqual([{ kind: 'account', account: LINK, announcedAtMs: WALL_START_MS + 2 }]);
     expect(view(first.state).kind).toBe('idle');
@@ -44,7 +44,7 @@ describe('the account of a box', () => {
     expect(view(afterRestart.state).kind).toBe('idle');
   });
 
-  it('AGT-13 is told with the one before when it has changed, for a while from when people can see it', () => {
+  it('AGT-13 a changed account is shown with the one before, for a while from when people can see it', () => {
     const before = changed();
     expect(view(before.state)).toEqual({ kind: 'account', holder: OTHER, previous: LINK, online: true });
     expect(statusView(before.state).state).toBe('idle');
@@ -58,7 +58,7 @@ describe('the account of a box', () => {
     expect(view(play(after.state, [connecting, welcome(OTHER)]).state).kind).toBe('idle');
   });
 
-  it('AGT-13 is told for 5 s at least, where nothing else stays on the screen', () => {
+  it('AGT-13 a changed account is shown for 5 s at least, where nothing else stays on the screen', () => {
     const config = { ...CONFIG, endedHoldMs: 0 };
     const start = { ...changed().state, config };
     const first = play({ ...start, stage: { kind: 'idle' } }, [connecting, welcome(OTHER)]);
@@ -67,7 +67,7 @@ describe('the account of a box', () => {
     expect(seen.wakeAtMs).toBe(seen.state.nowMs + 5_000);
   });
 
-  it('AGT-13 may be dismissed once it was seen', () => {
+  it('AGT-13 the screen of a changed account may be dismissed once it was seen', () => {
     const dismissed = play(told().state, [dismiss]);
     expect(kinds(dismissed)).toEqual(['account']);
     expect(view(dismissed.state).kind).toBe('idle');
@@ -76,7 +76,7 @@ describe('the account of a box', () => {
     expect(view(unseen.state).kind).toBe('account');
   });
 
-  it('AGT-13 is told after a restart when it changed while the box was off, or lost its power before the end', () => {
+  it('AGT-13 an account is shown after a restart when it changed while the box was off, or lost power before the end', () => {
     const off = play(revived(known().writes, at(50)), [[50, connecting], welcome(OTHER)]);
     expect(view(off.state)).toMatchObject({ kind: 'account', holder: OTHER, previous: LINK });
     const cut = play(revived([...known().writes, ...told().writes], at(60)), [[60, connecting], welcome(OTHER)]);
@@ -90,7 +90,7 @@ describe('the account of a box', () => {
     });
   });
 
-  it('AGT-13 is told until a display has confirmed it', () => {
+  it('AGT-13 a changed account is shown until a display has confirmed it', () => {
     const unconfirmed = later(changed().state);
     expect(view(unconfirmed.state).kind).toBe('account');
     const dark = later(play(changed().state, [{ type: 'draw-failed', pushId: undefined, reason: 'unplugged' }]).state);
@@ -100,7 +100,7 @@ describe('the account of a box', () => {
     expect(view(back.state).kind).toBe('account');
   });
 
-  it('AGT-13 compares with the one that people know, whatever came between', () => {
+  it('AGT-13 a changed account is compared with the one that people know, whatever came between', () => {
     const unlinked = play(known().state, [welcome(null)]);
     expect(view(unlinked.state).kind).toBe('unlinked');
     expect(view(play(unlinked.state, [welcome(LINK)]).state).kind).toBe('idle');
@@ -112,14 +112,14 @@ describe('the account of a box', () => {
     expect(view(renamed.state)).toMatchObject({ kind: 'idle', holder: { userBankName: 'NGUYEN VAN AN' } });
   });
 
-  it('AGT-13 is not confirmed by the picture of another', () => {
+  it('AGT-13 a changed account is not confirmed by the picture of another', () => {
     const late = play(changed().state, [welcome(THIRD), accountDrawn(OTHER)]);
     expect(kinds(later(late.state))).toEqual([]);
     const reconnected = play(told().state, [connecting, welcome(OTHER)]);
     expect(reconnected.state.stage).toEqual(told().state.stage);
   });
 
-  it('AGT-3 AGT-13 covers no QR and no payment, and is told after them', () => {
+  it('AGT-3 AGT-13 a changed account covers no QR and no payment, and is shown after them', () => {
     const ended = play(showing(), [welcome(OTHER)]);
     expect(view(ended.state).kind).toBe('cancelled');
     expect(view(later(ended.state).state).kind).toBe('account');
@@ -134,7 +134,7 @@ describe('the account of a box', () => {
     expect(view(unseen.state).kind).toBe('paid');
   });
 
-  it('AGT-5 AGT-13 is told when a journal that comes late knows another one', () => {
+  it('AGT-5 AGT-13 a changed account is shown when a journal that comes late has another one', () => {
     const living = play(fresh(), [connecting, welcome(OTHER)]);
     const after = play(living.state, [{ type: 'journal-read', entries: known().writes, intact: true }]);
     expect(view(after.state)).toMatchObject({ kind: 'account', holder: OTHER, previous: LINK });
@@ -143,7 +143,7 @@ describe('the account of a box', () => {
     expect(replay(disk).announcedAccount).toEqual(LINK);
   });
 
-  it('AGT-13 is told, and told again, whatever the order of events, and never over a QR or a payment', () => {
+  it('AGT-13 a changed account is shown, again and again, whatever the order of events, and never over a QR or a payment', () => {
     const events: readonly BoxEvent[] = [
       ...[connecting, tick, push(1), drawn(1), payment(2), paidDrawn(2), payment(5), paidDrawn(5)],
       ...[LINK, OTHER, null].map(welcome),
@@ -188,7 +188,7 @@ describe('a box without a secret', () => {
     expiresInMs,
   });
 
-  it('ENR-1 shows its code, and what is left of it in minutes', () => {
+  it('ENR-1 a box without a secret shows its code, and what is left of it in minutes', () => {
     const step = play(fresh(), [[1_000, enrolling()]]);
     expect(view(step.state)).toEqual({
       kind: 'enrol',
@@ -210,7 +210,7 @@ describe('a box without a secret', () => {
     expect(step.writes).toEqual([]);
   });
 
-  it('ENR-1 shows no code that is spent, and the newest of several', () => {
+  it('ENR-1 a box shows no code that has expired, and the newest of several', () => {
     const step = play(fresh(), [[1_000, enrolling()]]);
     const last = play(step.state, [[600_999, tick]]);
     expect(view(last.state)).toMatchObject({ kind: 'enrol', minutesLeft: 1 });
@@ -232,13 +232,13 @@ describe('a box without a secret', () => {
     expect(after.state.enrolment).toBeUndefined();
   });
 
-  it('ENR-1 asks anew, whatever the gateway had against it before', () => {
+  it('ENR-1 a box asks for a new code, whatever the gateway refused before', () => {
     const refused = play(fresh(), [connecting, { type: 'refused', code: 'NOT_REGISTERED', reason: 'unknown' }]);
     expect(view(refused.state).kind).toBe('fault');
     expect(view(play(refused.state, [enrolling()]).state).kind).toBe('enrol');
   });
 
-  it('ENR-1 takes no QR and no payment away for its code', () => {
+  it('ENR-1 a box removes no QR and no payment from the screen for its code', () => {
     const before = showing();
     expect(view(play(before, [enrolling()]).state)).toMatchObject({ kind: 'payment', pushId: uuid(1) });
     const paid = play(before, [payment(1), enrolling()]);
@@ -249,7 +249,7 @@ describe('a box without a secret', () => {
 });
 
 describe('a link that is not encrypted', () => {
-  it('TLS-1 is said by every screen that waits', () => {
+  it('TLS-1 every screen that waits says that the link is not encrypted', () => {
     for (const plainLink of [false, true]) {
       const start = { ...fresh(), config: { ...CONFIG, plainLink } };
       for (const events of [[connecting], [connecting, registered], [connecting, welcome(null)]]) {

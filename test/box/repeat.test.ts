@@ -13,7 +13,7 @@ const paidOnce = () =>
 const ids = (payments: readonly { transactionId: string }[]) => payments.map((it) => it.transactionId);
 
 describe('AGT-17 the key that repeats', () => {
-  it('AGT-17 shows the last payment as one of before, with its time, and says it; nothing of it is written or reported', () => {
+  it('AGT-17 the repeat key shows the last payment as an earlier one, with its time, and announces it; nothing is written or reported', () => {
     const step = play(paidOnce().state, [[60_000, repeat]]);
     expect(view(step.state)).toEqual({
       ...{ kind: 'repeat', transactionId: uuid(0xc001), amount: 50_000, content: 'DH1' },
@@ -31,7 +31,7 @@ describe('AGT-17 the key that repeats', () => {
     [0, REPEAT_AGE_MAX_MS + 2, 'old'],
     [0, 7 * 86_400_000, 'old'],
     [-REPEAT_AGE_MAX_MS, 1_000, 'old'],
-  ])('AGT-17 of a payment of %i ms, at %i ms, is silent: %s', (paidMs, askedMs, silent) => {
+  ])('AGT-17 the repeat key for a payment of %i ms, at %i ms, is silent: %s', (paidMs, askedMs, silent) => {
     const paid = play(fresh(), [registered, free(1, { paidAtMs: WALL_START_MS + paidMs }), paidDrawn(1), dismiss]);
     const step = play(paid.state, [[askedMs, repeat]]);
     expect(view(step.state)).toMatchObject(silent === undefined ? { kind: 'repeat' } : { kind: 'repeat', silent });
@@ -39,7 +39,7 @@ describe('AGT-17 the key that repeats', () => {
     expect(step.repeats).toHaveLength(silent === undefined ? 1 : 0);
   });
 
-  it('AGT-17 says nothing while the box does not know how old the payment is', () => {
+  it('AGT-17 the repeat key announces nothing while the box does not know how old the payment is', () => {
     const entries = paidOnce().writes;
     const after = restore(CONFIG, { entries, intact: true }, at(1_000), false);
     const unknown = play(after, [repeat]);
@@ -50,7 +50,7 @@ describe('AGT-17 the key that repeats', () => {
     expect(play(after, [registeredAt(REPEAT_AGE_MAX_MS + 1), repeat]).repeats).toEqual([]);
   });
 
-  it('AGT-17 hides a QR for 3 s, and none whose partner still waits for it', () => {
+  it('AGT-17 the repeat key hides a QR for 3 s, and none whose partner still waits for it', () => {
     const paid = play(showing(), [free(2), paidDrawn(2), [4_000, tick]]);
     expect(view(paid.state).kind).toBe('payment');
     const back = play(paid.state, [
@@ -73,7 +73,7 @@ describe('AGT-17 the key that repeats', () => {
     expect(play(waits.state, [drawn(3)]).sends).toMatchObject([{ type: 'shown', pushId: uuid(3) }]);
   });
 
-  it('AGT-17 gives way to whatever is new', () => {
+  it('AGT-17 a repetition gives way to whatever is new', () => {
     const asked = play(paidOnce().state, [[20_000, repeat]]).state;
     const news = play(asked, [free(4)]);
     expect(view(news.state)).toMatchObject({ kind: 'paid', transactionId: uuid(0xc004) });
@@ -82,7 +82,7 @@ describe('AGT-17 the key that repeats', () => {
     expect(view(play(asked, [{ type: 'key', key: 'history' }]).state).kind).toBe('history');
   });
 
-  it('AGT-17 leaves a payment on the screen as the new one that it is until a display has shown it', () => {
+  it('AGT-17 the repeat key leaves a new payment on the screen until a display has shown it', () => {
     const paid = play(fresh(), [registered, free(1)]);
     const early = play(paid.state, [repeat]);
     expect([view(early.state).kind, early.repeats]).toEqual(['paid', []]);
@@ -90,7 +90,7 @@ describe('AGT-17 the key that repeats', () => {
     expect([view(seen.state).kind, seen.repeats.length]).toEqual(['repeat', 1]);
   });
 
-  it('AGT-12 AGT-17 leaves a paid screen for 3 s, however soon a display has shown it, and says nothing meanwhile', () => {
+  it('AGT-12 AGT-17 the repeat key leaves a paid screen for 3 s, however soon a display has shown it, and announces nothing meanwhile', () => {
     const paid = play(fresh(), [registered, [1_000, free(1)], [1_100, paidDrawn(1)]]).state;
     const asked = play(paid, [
       [1_200, repeat],
@@ -104,7 +104,7 @@ describe('AGT-17 the key that repeats', () => {
     expect(view(soon.state).kind).toBe('repeat');
   });
 
-  it('AGT-12 AGT-17 never shows a payment that nobody has seen as one of before: it comes first, as new', () => {
+  it('AGT-12 AGT-17 the repeat key never shows a payment that nobody has seen as an earlier one: it comes first, as new', () => {
     const two = play(paidOnce().state, [
       [20_000, free(2)],
       [20_010, free(3)],
@@ -122,7 +122,7 @@ describe('AGT-17 the key that repeats', () => {
     expect(ids(unplugged.repeats)).toEqual([uuid(0xc001)]);
   });
 
-  it('AGT-17 does not keep a QR away, however often the key is pressed', () => {
+  it('AGT-17 the repeat key does not hold a QR back, however often it is pressed', () => {
     let state = play(paidOnce().state, [
       [20_000, push(3)],
       [20_500, drawn(3)],
@@ -145,12 +145,12 @@ describe('AGT-17 the key that repeats', () => {
     }
   });
 
-  it('AGT-17 reports a QR once, however often a repetition has covered it', () => {
+  it('AGT-17 a QR is reported once, however often a repetition has covered it', () => {
     const covered = play(paidOnce().state, [push(3), [20_000, drawn(3)], [26_000, repeat], [30_000, drawn(3)]]);
     expect(covered.sends.filter(({ type }) => type === 'shown')).toHaveLength(1);
   });
 
-  it('AGT-17 gives a QR that the gateway has dated meanwhile its screen after 3 s', () => {
+  it('AGT-17 a QR that the gateway has dated meanwhile has its screen after 3 s of a repetition', () => {
     const entries = play(showing(), [free(2), paidDrawn(2)]).writes;
     const orders = play(fresh(), [connecting, registered, push(1), drawn(1)]).writes;
     const after = restore(CONFIG, { entries: [...orders, ...entries], intact: true }, at(1_000), false);
@@ -162,7 +162,7 @@ describe('AGT-17 the key that repeats', () => {
     expect(view(play(dated.state, [[5_500, tick]]).state).kind).toBe('payment');
   });
 
-  it('AGT-17 knows neither late payments nor, once the gateway goes live, tests', () => {
+  it('AGT-17 the repeat key skips late payments and, once the gateway goes live, tests', () => {
     const late = play(fresh(), [registered, free(1, { late: true }), repeat]);
     expect([view(late.state).kind, late.repeats]).toEqual(['idle', []]);
     const sandbox = { ...registered, sandbox: true } as BoxEvent;
@@ -174,7 +174,7 @@ describe('AGT-17 the key that repeats', () => {
     expect(view(linked.state).kind).not.toBe('repeat');
   });
 
-  it('AGT-17 names what its order asked for where that is another amount', () => {
+  it('AGT-17 a repetition names what its order asked for where that is another amount', () => {
     const due = { amount: 50_000, paid: 30_000 };
     const paid = play(fresh(), [registered, free(1, { amount: 30_000, due }), paidDrawn(1), dismiss, repeat]);
     expect(view(paid.state)).toMatchObject({ kind: 'repeat', amount: 30_000, due });

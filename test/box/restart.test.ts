@@ -9,13 +9,13 @@ const shownOnce = () => play(fresh(), [connecting, registered, push(1), drawn(1)
 /** A box that cannot date its order, because its calendar clock was lost. */
 const undated = () => revived(shownOnce(), { monotonicMs: 10, wallMs: 0 });
 
-it('AGT-8 the moment in which its lifetime begins is a part of it', () => {
+it('AGT-8 an order counts the moment in which its lifetime begins', () => {
   const after = revived(shownOnce(), at(0));
   expect(view(after)).toMatchObject({ kind: 'payment', secondsLeft: 300 });
   expect(revived(shownOnce(), at(-1)).undatedOrder?.pushId).toBe(uuid(1));
 });
 
-it('AGT-8 an end that the calendar clock makes too early stays: nobody waits in front of a QR for longer', () => {
+it('AGT-8 an order keeps an end that the calendar clock makes too early: nobody waits longer in front of a QR', () => {
   const after = revived(shownOnce(), at(200_000));
   const welcomed = play(after, [[200_010, registeredAt(50_000)]]);
   expect(view(welcomed.state)).toMatchObject({ kind: 'payment', secondsLeft: 100 });

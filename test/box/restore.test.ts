@@ -33,7 +33,7 @@ describe('a restart', () => {
     ['lost', -WALL_START_MS],
     ['set back by hours', -3 * 3_600_000],
     ['set forward by hours', 3 * 3_600_000],
-  ])('AGT-8 waits for the gateway to date the order when the calendar clock was %s', (_how, jumpMs) => {
+  ])('AGT-8 waits for the gateway to date the order after a restart when the calendar clock was %s', (_how, jumpMs) => {
     const { writes } = play(ready(), [push(1), drawn(1)]);
     const on = (monotonicMs: number) => ({ monotonicMs, wallMs: WALL_START_MS + monotonicMs + jumpMs });
     const after = revived(writes, on(10));
@@ -53,7 +53,7 @@ describe('a restart', () => {
     expect(unknown.sends).toMatchObject([{ type: 'ended', pushId: uuid(1), how: 'withdrawn' }]);
   });
 
-  it('AGT-8 shows it no longer than the gateway says, although its own calendar clock is behind', () => {
+  it('AGT-8 shows the order after a restart no longer than the gateway says, although the calendar clock is behind', () => {
     const { writes } = play(ready(), [push(1), drawn(1)]);
     const after = revived(writes, at(10_000));
     const welcomed = play(after, [[10_001, registeredAt(290_000)]]);
@@ -66,7 +66,7 @@ describe('a restart', () => {
     expect(view(again.state).kind).toBe('payment');
   });
 
-  it('AGT-4 AGT-10 ends a push that was never confirmed: nobody waits for its QR', () => {
+  it('AGT-4 AGT-10 ends a push that was never confirmed after a restart: nobody waits for its QR', () => {
     const { writes } = play(ready(), [push(1)]);
     const after = revived(writes, at(10));
     expect(view(after).kind).toBe('starting');
@@ -77,7 +77,7 @@ describe('a restart', () => {
     expect(play(after, [registered, push(1)]).sends.at(-1)).toMatchObject({ code: 'WITHDRAWN' });
   });
 
-  it('AGT-5 announces nothing a second time', () => {
+  it('AGT-5 announces nothing a second time after a restart', () => {
     const before = play(ready(), [push(1), drawn(1), payment(1), paidDrawn(1)]);
     const after = play(revived(before.writes, at(50)), [[50, registered], payment(1)]);
     expect(after.writes.map(({ kind }) => kind)).toEqual(['account']);
@@ -86,7 +86,7 @@ describe('a restart', () => {
     expect(after.state.recentPayments[0]?.orderId).toBe('DH1');
   });
 
-  it('AGT-5 AGT-10 shows the payments whose screen was not seen, one after the other, without a word', () => {
+  it('AGT-5 AGT-10 shows the payments whose screen was not seen after a restart, one after the other, silently', () => {
     const { writes } = play(ready(), [payment(1, { amount: 1_000 }), paidDrawn(1), payment(2), payment(3)]);
     const after = revived(writes, at(50));
     expect(view(after)).toMatchObject({ kind: 'paid', transactionId: uuid(0xc002) });
@@ -108,7 +108,7 @@ describe('a restart', () => {
     expect(view(play(after, [[10_050, tick]]).state)).toMatchObject({ kind: 'payment', pushId: uuid(1) });
   });
 
-  it('MSG-6 still owes what was not acknowledged, and nothing else', () => {
+  it('MSG-6 still reports after a restart what was not acknowledged, and nothing else', () => {
     const before = play(ready(), [push(1), drawn(1), dismiss, free(2)]);
     const owed = revived(before.writes, at(50));
     expect(play(owed, [[50, registered]]).sends.map((send) => send.type)).toEqual(['ended', 'paid']);
@@ -117,7 +117,7 @@ describe('a restart', () => {
     expect(play(settled, [[50, registered]]).sends).toEqual([]);
   });
 
-  it('keeps what is owed within the same limit as the living box', () => {
+  it('keeps unsent reports of a restart within the same limit as the living box', () => {
     const payments = Array.from({ length: UNSENT_MAX + 5 }, (_, n) => payment(n + 10, { pushId: null }));
     const before = play(ready(), [push(1), drawn(1), dismiss, ...payments]);
     expect(revived(before.writes, at(50)).unsent).toEqual(before.state.unsent);
@@ -169,7 +169,7 @@ describe('a journal that comes late', () => {
   const before = () => play(ready(), [push(1), drawn(1), free(2), payment(3), paidDrawn(3)]);
   const late = () => ({ type: 'journal-read' as const, entries: before().writes, intact: true });
 
-  it('AGT-5 AGT-10 brings back what was announced, what is owed, and the screens that nobody saw', () => {
+  it('AGT-5 AGT-10 a journal that comes late restores what was announced, what is unsent, and the screens that nobody saw', () => {
     const after = play(fresh(), [connecting, registered, late()]);
     expect(after.announcements).toEqual([]);
     expect(after.sends.map((send) => send.type)).toEqual(['paid', 'paid', 'ended']);
@@ -179,7 +179,7 @@ describe('a journal that comes late', () => {
     expect(told.announcements).toEqual([]);
   });
 
-  it('takes nothing from what this life of the box knows', () => {
+  it('a journal that comes late removes nothing that this run of the box knows', () => {
     const living = play(fresh(), [registered, payment(3), paidDrawn(3), push(4), drawn(4)]);
     const after = play(living.state, [late()]);
     expect(view(after.state)).toMatchObject({ kind: 'payment', pushId: uuid(4) });

@@ -42,12 +42,12 @@ const CELLS = STAGES.flatMap((stage) =>
 );
 
 describe('the screen of each stage', () => {
-  it('has a row for each stage, and a cell for each progress of the box', () => {
+  it('the table of screens has a row for each stage, and a cell for each progress of the box', () => {
     expect(Object.keys(SCENES).toSorted()).toEqual(STAGES.toSorted());
     for (const [stage, row] of Object.entries(SCENES)) expect(row, stage).toHaveLength(PROGRESS.length);
   });
 
-  it.each(CELLS)('is $kind in stage $stage while the box is $progress', ({ stage, progress, kind }) => {
+  it.each(CELLS)('the screen is $kind in stage $stage while the box is $progress', ({ stage, progress, kind }) => {
     const state = boxIn(SAMPLES[stage], AT[progress]);
     const scene = view(state);
     expect(scene.kind).toBe(kind);
@@ -58,14 +58,14 @@ describe('the screen of each stage', () => {
     expect([view(dark), statusView(dark).state]).toEqual([scene, 'fault']);
   });
 
-  it('says first what a person must fix: the refusal of the gateway, then the disk', () => {
+  it('a screen names first what a person must fix: the refusal of the gateway, then the disk', () => {
     const refusal = { code: 'BOX_DISABLED', reason: 'switched off' } as const;
     const code = (change: Partial<BoxState>) => view(boxIn(IDLE, { ...AT.faulty, ...change }));
     expect(code({ refusal })).toMatchObject({ kind: 'fault', code: 'BOX_DISABLED' });
     expect(code({})).toMatchObject({ kind: 'fault', code: 'STORAGE_FAULT' });
   });
 
-  it('shows a certificate or a static QR only while the box would hear of its payment', () => {
+  it('a screen shows a certificate or a static QR only while the box would receive its payment', () => {
     const pictures = { certificate: 'certificate', staticQr: 'static' };
     const scenes = (['registered', 'connecting'] as const).flatMap((connection) =>
       [null, LINK].map((account) => view(boxIn(IDLE, { connection, account, pictures }))),
@@ -74,7 +74,7 @@ describe('the screen of each stage', () => {
     expect(scenes.map((it) => 'qrCode' in it)).toEqual([false, true, false, false]);
   });
 
-  it('has the mark of a sandbox on every screen, unless the box is told otherwise', () => {
+  it('every screen has the mark of a sandbox, unless the box is configured otherwise', () => {
     for (const { stage, progress } of CELLS) {
       const state = boxIn(SAMPLES[stage], { ...AT[progress], sandboxMark: true });
       expect(view(state)).toHaveProperty('sandbox', true);

@@ -43,7 +43,7 @@ describe.skipIf(missing)(`a member that is not like the others${note}`, () => {
     expect((await shardsOf(member)).toSorted()).toEqual(ALL);
   });
 
-  it('SHA-4 takes no payment in a shard that its account does not belong to, whoever carried it there', async () => {
+  it('SHA-4 a member accepts no payment in a shard that its account does not belong to, whoever forwarded it', async () => {
     const receiver = await startPartnerServer();
     onTestFinished(() => receiver.close());
     const partner = { ...PARTNER, callback: { url: receiver.url } };
@@ -81,7 +81,7 @@ describe.skipIf(missing)(`a member that is not like the others${note}`, () => {
     expect(body).toHaveLength(1);
   });
 
-  it('joins once it is, with the same registry.key; and no first member starts with another one', async () => {
+  it('a member joins once its registry.key is the same; and no first member starts with another one', async () => {
     const dataDir = await folderWithKey();
     const { cluster, member } = await open({ dataDir });
     const box = { terminalCode: 'VVB777777', serialNumber: 'VVB888888', secret: newSecret(systemRandom) };

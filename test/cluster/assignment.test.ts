@@ -12,7 +12,7 @@ const SIZES = [
 
 describe('assignShards', () => {
   it.each([...SIZES, [1, 1], [1, 5], [16, 16], [7, 1]] as const)(
-    'gives each of %i shards to one of %i members, and to none more than its share',
+    'assigns each of %i shards to one of %i members, and to none more than its share',
     (shards, members) => {
       const ids = idsOf(members);
       const holders = assignShards(shards, ids);
@@ -23,11 +23,11 @@ describe('assignShards', () => {
     },
   );
 
-  it('gives nothing without members', () => {
+  it('assigns no shard without members', () => {
     expect(assignShards(16, [])).toEqual([]);
   });
 
-  it('does not depend on the order of the members, nor on who asked before', () => {
+  it('assigns shards by the members alone, not by their order or by who asked before', () => {
     const ids = idsOf(10);
     const holders = assignShards(64, ids);
     assignShards(8, ids);
@@ -36,7 +36,7 @@ describe('assignShards', () => {
     expect(assignShards(64, [...ids.slice(3), ...ids.slice(0, 3)])).toEqual(holders);
   });
 
-  it('knows the members of before no less after many others', () => {
+  it('assigns former members their shards again after many others', () => {
     const ids = idsOf(10);
     const holders = assignShards(4, ids);
     for (let run = 0; run < 300; run += 1) assignShards(4, idsOf(10, `run ${run}`));

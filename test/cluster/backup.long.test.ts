@@ -49,7 +49,7 @@ describe.skipIf(missing)(`a backup of a cluster${note}`, () => {
     return { cluster, config: await cluster.fileOf({ databaseUrl }) };
   }
 
-  it('BAK-5 holds all shards at one moment; after its restore no payment is lost up to it, or announced twice', async () => {
+  it('BAK-5 a backup of a cluster holds all shards at one moment; after its restore no payment up to it is lost or announced twice', async () => {
     const { cluster, config } = await open();
     const [first] = cluster.members as [TestMember, TestMember];
     const link = { transport: 'http', url: first.origin };
@@ -134,7 +134,7 @@ describe.skipIf(missing)(`a backup of a cluster${note}`, () => {
     }
   }, 60_000);
 
-  it('BAK-5 is refused where a member lives, where it is of another kind, and where no cluster is configured', async () => {
+  it('BAK-5 a restore is refused where a member lives, where the backup is of another kind, and where no cluster is configured', async () => {
     const { cluster, config } = await open(2);
     const file = join(await temporaryFolder(), 'backup');
     await backup(file, { gateway: '', config: await fileFor(config) });

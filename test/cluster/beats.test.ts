@@ -37,7 +37,7 @@ function shardsOf(count: number, changed: () => void = () => undefined) {
   return { shards, opening, openAll, log, lines };
 }
 
-it('says that news may have been missed after each lost or late beat, and only then', async () => {
+it('a member reports that news may have been missed after each lost or late heartbeat, and only then', async () => {
   const answers = ['first', 'fine', 'lost', 'lost', 'fine', 'fine', 'late', 'fine', 'emptied', 'fine', 'fine'] as const;
   let [beaten, nowMs] = [0, 0];
   const clock = {
@@ -74,7 +74,7 @@ it('says that news may have been missed after each lost or late beat, and only t
   expect(missed).toEqual([0, 4, 6, 9]);
 });
 
-it('opens many shards some at a time, beats meanwhile, and is ready once all are open', async () => {
+it('a member opens many shards a few at a time, sends heartbeats meanwhile, and is ready once all are open', async () => {
   const count = 3 * OPENING_MAX + 1;
   const { shards, opening, openAll, log } = shardsOf(count, () => beats.soon());
   let beaten = 0;

@@ -15,7 +15,9 @@ const { missing, note } = without(PROGRAMS.postgres);
 describe.skipIf(missing)(`a member of a cluster, as a partner sees it${note}`, () => {
   const server = postgresServer();
 
-  it('SHA-5 is as every clause says, also for boxes that another member serves', { timeout: 240_000 }, async () => {
+  it('SHA-5 a member of a cluster keeps every clause for partners, also for boxes that another member serves', {
+    timeout: 240_000,
+  }, async () => {
     const [folder, listen] = [await temporaryFolder(), await freePort()];
     const signingSecret = `whsec_${Buffer.from(newSecret(systemRandom)).toString('base64')}`;
     const callback = { url: `http://127.0.0.1:${listen}/bank/api/transaction-sync`, signingSecret };

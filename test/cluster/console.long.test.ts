@@ -108,7 +108,7 @@ describe.skipIf(missing)(`the console of a cluster${note}`, () => {
     await hearsOf(more, cluster, only, shardOf(cluster.accounts[0]?.bankAccount ?? '', 2));
   });
 
-  it('SHA-6 lists and sums are those of all shards', async () => {
+  it('SHA-6 lists and sums of a member are those of all shards', async () => {
     const cluster = await startMembers({
       databaseUrl: await server().database(),
       members: 2,
@@ -134,29 +134,32 @@ describe.skipIf(missing)(`the console of a cluster${note}`, () => {
     });
   });
 
-  it.skipIf(browser.missing)(`the page shows what all shards have, and who runs them${browser.note}`, async () => {
-    const cluster = await startMembers({
-      databaseUrl: await server().database(),
-      members: 2,
-      shards: SHARDS,
-      accounts: 8,
-    });
-    const [first, second] = cluster.members as [TestMember, TestMember];
-    const page = await openPage(`${first.origin}/`);
-    await page.becomes(`!document.getElementById('gate').hidden`);
-    await page.evaluate(`sessionStorage.setItem('token', ${JSON.stringify(ADMIN_TOKEN)}); location.reload()`);
-    await page.becomes(`document.getElementById('live').textContent === 'connected'`);
-    for (const { terminalCode } of cluster.boxes) await page.shows(terminalCode);
-    await page.shows(`2 members, ${SHARDS} shards`);
-    for (const { origin } of cluster.members) await page.shows(origin);
-    for (const [n, { bankAccount }] of cluster.accounts.entries()) {
-      expect(await generate(n % 2 === 0 ? first : second, bankAccount, `LIVE${n}`)).toBe(200);
-      await page.shows(`LIVE${n}`);
-    }
-    await first.admin('/_mock/faults', 'POST', { fault: 'push-lost' });
-    await page.becomes(`document.getElementById('faults-count').textContent === '1 ordered'`);
-    await second.close();
-    await page.shows(`1 members, ${SHARDS} shards`);
-    await page.becomes(`!document.body.innerText.includes(${JSON.stringify(second.origin)})`);
-  });
+  it.skipIf(browser.missing)(
+    `the console of a cluster shows what all shards have, and who runs them${browser.note}`,
+    async () => {
+      const cluster = await startMembers({
+        databaseUrl: await server().database(),
+        members: 2,
+        shards: SHARDS,
+        accounts: 8,
+      });
+      const [first, second] = cluster.members as [TestMember, TestMember];
+      const page = await openPage(`${first.origin}/`);
+      await page.becomes(`!document.getElementById('gate').hidden`);
+      await page.evaluate(`sessionStorage.setItem('token', ${JSON.stringify(ADMIN_TOKEN)}); location.reload()`);
+      await page.becomes(`document.getElementById('live').textContent === 'connected'`);
+      for (const { terminalCode } of cluster.boxes) await page.shows(terminalCode);
+      await page.shows(`2 members, ${SHARDS} shards`);
+      for (const { origin } of cluster.members) await page.shows(origin);
+      for (const [n, { bankAccount }] of cluster.accounts.entries()) {
+        expect(await generate(n % 2 === 0 ? first : second, bankAccount, `LIVE${n}`)).toBe(200);
+        await page.shows(`LIVE${n}`);
+      }
+      await first.admin('/_mock/faults', 'POST', { fault: 'push-lost' });
+      await page.becomes(`document.getElementById('faults-count').textContent === '1 ordered'`);
+      await second.close();
+      await page.shows(`1 members, ${SHARDS} shards`);
+      await page.becomes(`!document.body.innerText.includes(${JSON.stringify(second.origin)})`);
+    },
+  );
 });

@@ -46,7 +46,7 @@ function routesAt(
 }
 
 describe('a credit in a cluster', () => {
-  it('SHA-9 goes to shard 0, and from there to the shard of its account', async () => {
+  it('SHA-9 a credit in a cluster goes to shard 0, and from there to the shard of its account', async () => {
     const { routes, sent } = routesAt(3, async () => 'unmatched');
     expect((await routes.receive('till', credit, true)).result).toBe('unmatched');
     expect(sent).toEqual([[0, 'route', { source: 'till', credit, caughtUp: true }]]);
@@ -68,7 +68,7 @@ describe('a credit in a cluster', () => {
     expect(shard === 0 ? here : sent.map(([it]) => it)).toEqual(shard === 0 ? ['1'] : [shard]);
   });
 
-  it('SHA-9 waits for others of its amount, and is not held up by one that fails', async () => {
+  it('SHA-9 a credit waits for others of its amount, and is not held up by one that fails', async () => {
     const { promise, reject } = Promise.withResolvers<CreditResult>();
     const begun: string[] = [];
     const { routes } = routesAt(

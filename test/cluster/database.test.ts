@@ -22,7 +22,7 @@ describe.skipIf(missing)(`the database of a cluster${note}`, () => {
     return database;
   };
 
-  it('is made once, by whoever comes first of many', async () => {
+  it('the database of a cluster is made once, by whoever comes first of many', async () => {
     const url = await server().database();
     const secrets = ['first', 'second', 'third'];
     const made = await Promise.all(secrets.map((secret, i) => member(url, `m${i}`).setUp({ shards: 4, secret })));
@@ -32,7 +32,7 @@ describe.skipIf(missing)(`the database of a cluster${note}`, () => {
     );
   });
 
-  it('is not that of a gateway alone, nor the other way round', async () => {
+  it('the database of a cluster is not accepted by a gateway alone, nor the other way round', async () => {
     const [cluster, single] = [await server().database(), await server().database()];
     await member(cluster, 'a').setUp(SETTINGS);
     const dataDir = await temporaryFolder();
@@ -44,7 +44,7 @@ describe.skipIf(missing)(`the database of a cluster${note}`, () => {
     );
   });
 
-  it('shows who is there and who holds what, and forgets who left or fell silent', async () => {
+  it('the database of a cluster shows which members live and what they hold, and forgets who left or fell silent', async () => {
     const url = await server().database();
     const [a, b] = [member(url, 'a'), member(url, 'b')];
     await a.setUp(SETTINGS);
@@ -71,7 +71,7 @@ describe.skipIf(missing)(`the database of a cluster${note}`, () => {
     await eventually('a to be gone', async () => (await b.beat([])).members.every(({ id }) => id !== 'a'));
   });
 
-  it('carries news to every member, also after a crash of the server', async () => {
+  it('the database of a cluster carries news to every member, also after a crash of the server', async () => {
     const url = await server().database();
     const heard: string[] = [];
     const [a, b] = [member(url, 'a'), member(url, 'b', (text) => heard.push(text))];
@@ -94,7 +94,7 @@ describe.skipIf(missing)(`the database of a cluster${note}`, () => {
     expect(heard).toEqual(['one', 'two', 'three']);
   });
 
-  it('says when a crash has emptied the table of its members, until they are all back', async () => {
+  it('the database of a cluster reports when a crash has emptied the table of members, until they are all back', async () => {
     const url = await server().database();
     const [a, b] = [member(url, 'a'), member(url, 'b')];
     await a.setUp(SETTINGS);
@@ -106,7 +106,7 @@ describe.skipIf(missing)(`the database of a cluster${note}`, () => {
     expect(await a.beat([])).toMatchObject({ isEmptied: false, members: [{ id: 'a' }, { id: 'b' }] });
   });
 
-  it('leaves no connection behind when the server refuses what is said first, as a standby does', async () => {
+  it('a member leaves no connection behind when the server refuses its first query, as a standby does', async () => {
     const databaseUrl = await server().database();
     const names = new HostResolver({ clock: systemClock });
     onTestFinished(() => names.close());
@@ -119,7 +119,7 @@ describe.skipIf(missing)(`the database of a cluster${note}`, () => {
     await eventually('no connection', async () => (await server().run(databaseUrl, sessions)).length === 0, 5_000);
   });
 
-  it('takes beats while many shards are taken over', async () => {
+  it('the database of a cluster accepts heartbeats while many shards are taken over', async () => {
     const database = member(await server().database(), 'a');
     await database.setUp(SETTINGS);
     const takeovers = Array.from({ length: 600 }, () => database.endHolder(0, []).catch(() => undefined));
@@ -127,7 +127,7 @@ describe.skipIf(missing)(`the database of a cluster${note}`, () => {
     await Promise.all(takeovers);
   });
 
-  it('ends the session that holds a shard for somebody who is gone, and no other', async () => {
+  it('the database of a cluster ends the session that holds a shard for a member that is gone, and no other', async () => {
     const databaseUrl = await server().database();
     const database = member(databaseUrl, 'b');
     await database.setUp(SETTINGS);

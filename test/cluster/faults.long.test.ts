@@ -8,7 +8,7 @@ const SECONDS_MAX = 3_600;
 describe.skipIf(missing)(`ordered faults in a cluster${note}`, () => {
   const open = twoMembers();
 
-  it('SHA-8 one that names a box is ordered in its shard alone; any member ends one or all', async () => {
+  it('SHA-8 a fault that names a box is ordered in its shard alone; any member ends one or all', async () => {
     const { cluster, first, second } = await open();
     const [box] = cluster.boxes;
     const home = shardOf(box?.account ?? '', SHARDS);
@@ -32,7 +32,7 @@ describe.skipIf(missing)(`ordered faults in a cluster${note}`, () => {
     expect(await first.admin('/_mock/faults', 'POST', { fault: 'none' })).toMatchObject({ status: 400 });
   });
 
-  it('SHA-8 a shard that moves has none any more, as after a restart; the others keep theirs', async () => {
+  it('SHA-8 a shard that moves has no faults any more, as after a restart; the others keep theirs', async () => {
     const { cluster, first, second } = await open();
     const stays = await shardsOf(first);
     const moves = await shardsOf(second);

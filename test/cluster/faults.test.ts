@@ -6,7 +6,7 @@ import { accountIn, generate } from './members.ts';
 describe.skipIf(missing)(`ordered faults in a cluster${note}`, () => {
   const open = twoMembers();
 
-  it('SHA-8 one that names no box happens as often as ordered in all shards together, and is listed once', async () => {
+  it('SHA-8 a fault that names no box happens as often as ordered in all shards together, and is listed once', async () => {
     const { cluster, first, second } = await open();
     const id = await ordered(second, { fault: 'service-500', times: 3 });
     for (const member of [first, second]) expect(await standing(member)).toMatchObject([{ id, happened: 0 }]);

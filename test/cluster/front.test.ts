@@ -45,7 +45,7 @@ describe('the shard of a request', () => {
   const basic = (user: string) => `Basic ${Buffer.from(`${user}:x`).toString('base64')}`;
   const home = { shard: shardOf(BOX.account, COUNT) };
 
-  it('SHA-4 is that of its account, its box, or its partner', async () => {
+  it('SHA-4 the shard of a request is that of its account, its box, or its partner', async () => {
     expect(await of('POST', '/vqr/api/qr/generate-customer', { bankAccount: BOX.account })).toEqual(home);
     expect(await of('POST', '/vqr/bank/api/test/transaction-callback', { bankAccount: BOX.account })).toEqual(home);
     expect(await of('POST', '/vqr/api/tid/send-qr', { bankAccount: '9', terminalCode: 'VVB000001' })).toEqual(home);
@@ -63,7 +63,7 @@ describe('the shard of a request', () => {
     expect(await of('POST', '/vqr/api/qr/generate-customer', body)).toEqual({ shard: shardOf('', COUNT) });
   });
 
-  it('is the first for the registry, and all for lists', async () => {
+  it('the shard of a request is the first for the registry, and all for lists', async () => {
     expect(await of('POST', '/admin/v1/boxes', {})).toEqual({ shard: 0 });
     expect(await of('GET', '/unknown')).toEqual({ shard: 0 });
     expect(await of('GET', '/_mock/orders?limit=5')).toBe('merged');
@@ -119,7 +119,7 @@ describe('a call for a shard that is moving', () => {
     return { url: `${origin}/vqr/api/qr/generate-customer`, looks: () => looks };
   }
 
-  it('SHA-5 waits for it, also with a body that is read to its end', async () => {
+  it('SHA-5 a call waits for a shard that is moving, also with a body that is read to its end', async () => {
     let isFound = false;
     const member = await memberWith(() => isFound);
     const answer = fetch(member.url, { method: 'POST', headers: { 'content-type': 'application/json' }, body });
@@ -153,7 +153,7 @@ describe('a call for a shard that is moving', () => {
     expect([part?.status, requests]).toEqual([asked === 1 ? undefined : 200, asked]);
   });
 
-  it('is given up once the caller is gone', async () => {
+  it('a call for a shard that is moving is given up once the caller is gone', async () => {
     const member = await memberWith(() => false);
     const call = send(member.url, { method: 'POST', headers: { 'content-type': 'application/json' } });
     call.on('error', () => undefined);
@@ -172,7 +172,7 @@ describe('a call for a shard that is moving', () => {
   });
 });
 
-it('ends the stream of another member whose caller has gone before it began', async () => {
+it('a member ends its stream from another member whose caller has gone before it began', async () => {
   const { log } = keptLog();
   const answers: ServerResponse[] = [];
   const member = createServer((_request, answer) => void answers.push(answer));
@@ -241,7 +241,7 @@ describe('a call that every shard is asked', () => {
     expect(await frontOf(answers)).toMatchObject({ cancel, list });
   });
 
-  it('SHA-7 counts a wrong login in one shard', async () => {
+  it('SHA-7 a call for every shard counts a wrong login in one shard', async () => {
     expect(await frontOf(['wrong', 'wrong', 'wrong'])).toEqual({ cancel: 401, list: 401, asked: [1, 1] });
   });
 });
@@ -297,7 +297,7 @@ it('a member warns of the store of a gateway alone in its folder', async () => {
   expect(output).toContain('store-left-behind');
 });
 
-it('says "not yet" before shard 0 has made its tables, and finds the box once it has', async () => {
+it('the directory answers "not yet" before shard 0 has made its tables, and finds the box once it has', async () => {
   let isReady = false;
   const finder = new BoxFinder(async (names) => {
     if (isReady) return names.map(() => BOX);
@@ -308,7 +308,7 @@ it('says "not yet" before shard 0 has made its tables, and finds the box once it
   expect(await finder.find('VVB000001', '')).toBe(BOX);
 });
 
-it('finds boxes without asking for what no box can have, and forgets made-up names before boxes', async () => {
+it('the directory finds boxes without asking for impossible codes, and forgets made-up names before boxes', async () => {
   const asked: string[] = [];
   const finder = new BoxFinder(async (names) =>
     names.map(({ terminalCode, serialNumber }) => {
@@ -332,7 +332,7 @@ it('finds boxes without asking for what no box can have, and forgets made-up nam
   expect(asked).toHaveLength(20_000);
 });
 
-it('keeps nothing of what it looked up while the registry changed', async () => {
+it('the directory stores nothing that it looked up while the registry changed', async () => {
   const loads: ((found: (typeof BOX | undefined)[]) => void)[] = [];
   const finder = new BoxFinder(() => new Promise((resolve) => loads.push(resolve)));
   const before = finder.find('VVB000001', '');
@@ -344,7 +344,7 @@ it('keeps nothing of what it looked up while the registry changed', async () => 
   expect(await after).toBe(BOX);
 });
 
-it('looks up together whatever waits, so that made-up names hold nobody up', async () => {
+it('the directory looks waiting names up together, so that made-up names hold nobody up', async () => {
   const batches: string[][] = [];
   const first = Promise.withResolvers<void>();
   const finder = new BoxFinder(async (names) => {
@@ -364,7 +364,7 @@ it('looks up together whatever waits, so that made-up names hold nobody up', asy
   expect(await finder.find(code(700), '')).toBeUndefined();
 });
 
-it('names the shard of a QR in the name of its picture', () => {
+it('the name of the picture of a QR holds its shard', () => {
   const uuid = systemRandom.uuid();
   for (const index of [0, 3, 15]) expect(shardOfQrRef(qrRefOf(uuid, only<ShardPlace>({ index })), 16)).toBe(index);
   expect(shardOfQrRef(qrRefOf(uuid, only<ShardPlace>({ index: 16 })), 16)).toBeUndefined();
@@ -373,7 +373,7 @@ it('names the shard of a QR in the name of its picture', () => {
   expect(Buffer.from(qrRefOf(uuid, undefined), 'base64url').toString('hex')).toBe(uuid.replaceAll('-', ''));
 });
 
-it('settles news once they are stored, and not before', async () => {
+it('news settle once they are stored, and not before', async () => {
   let isThere = false;
   const stored: string[] = [];
   const tell = async (text: string) => {
@@ -396,7 +396,7 @@ it('settles news once they are stored, and not before', async () => {
   await expect(lost.renew('VVB000001', 'linked anew')).rejects.toThrow('could not be told');
 });
 
-it('tells news in their order, also while the database takes one of them late', async () => {
+it('news are stored in their order, also while the database is slow for one of them', async () => {
   const stored: string[] = [];
   let isFirst = true;
   const tell = async (text: string) => {
@@ -411,7 +411,7 @@ it('tells news in their order, also while the database takes one of them late', 
   expect(stored.map((it) => (JSON.parse(it) as { box: string }).box)).toEqual(boxes);
 });
 
-it('merges lists newest first, boxes from where they are online, and the sums of a day', async () => {
+it('a member merges lists newest first, boxes from where they are online, and the sums of a day', async () => {
   const parts = (...lists: unknown[]) => lists.map((it) => Buffer.from(JSON.stringify(it)));
   const [old, mid, fresh] = ['a', 'b', 'c'].map((id, i) => ({ id, createdAt: `2026-01-0${i + 1}T00:00:00Z` }));
   expect(await merge(parts([mid], [fresh, old], []), 3)).toEqual([fresh, mid, old]);
@@ -422,7 +422,7 @@ it('merges lists newest first, boxes from where they are online, and the sums of
   expect(await merge(parts(day(1), day(2)), 9)).toEqual({ day: '2026-01-31', sales: 3, paid: 2, amount: 20, rows: [] });
 });
 
-it('merges the files of a day by the times of their sales, with one head and one sum', () => {
+it('a member merges the files of a day by the times of their sales, with one head and one sum', () => {
   const head = 'time,code,amount,paid,status,content,box,account,cashier';
   const file = (...rows: string[]) => Buffer.from(`${head}\r\n${rows.map((it) => `${it}\r\n`).join('')}`);
   const [early, late] = [
@@ -433,7 +433,7 @@ it('merges the files of a day by the times of their sales, with one head and one
   expect(merged).toBe(file(early, late, 'sum,,,5,,,,,').toString());
 });
 
-it('gives every sample the label of its shard, and names each family once', () => {
+it('a member gives every sample of the metrics the label of its shard, and names each family once', () => {
   const text = '# HELP a_total A.\n# TYPE a_total counter\na_total 1\na_total{code="x"} 2\n';
   const lines = labelled([
     { shard: 0, text },
@@ -445,7 +445,7 @@ it('gives every sample the label of its shard, and names each family once', () =
   );
 });
 
-it('tells members whose files differ, and those that cannot be reached because another has their address', () => {
+it('a member finds members whose files differ, and those that cannot be reached because another has their address', () => {
   const told = (change: object) =>
     fileDigest(
       parseGatewayConfig(
@@ -476,7 +476,7 @@ describe('the configuration of a member', () => {
     cluster: { advertise: 'http://127.0.0.1:8800' },
   };
 
-  it('has 16 shards', () => {
+  it('a member has 16 shards by default', () => {
     expect(parseGatewayConfig(member, 'gateway.yaml').cluster?.shards).toBe(16);
   });
 

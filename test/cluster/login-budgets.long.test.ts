@@ -53,7 +53,7 @@ function loginFrom(localAddress: string, { baseUrl }: TestMember, username: stri
 describe.skipIf(missing)(`guesses at a cluster${note}`, () => {
   const server = postgresServer();
 
-  it('SHA-7 whoever spreads over members and shards gets no more guesses than at one gateway, but for those under way', async () => {
+  it('SHA-7 an attacker who spreads over members and shards gets no more guesses than at one gateway, but for those in progress', async () => {
     const { members } = await startMembers({
       databaseUrl: await server().database(),
       members: MEMBERS,
@@ -111,24 +111,27 @@ describe('shared budgets of wrong logins', () => {
   }
   const settled = () => new Promise((resolve) => setImmediate(resolve));
 
-  it.each([1, 2, 3, 7, 40])('SHA-7 gives %i members together one budget, told or not', async (count) => {
-    const { budgets, guess, deliver } = open(count);
-    let right = 0;
-    for (let round = 0; round < 50; round += 1) {
-      for (const it of budgets) if (guess(it)) right += 1;
-      if (round % 7 === 6) {
-        await settled();
-        deliver();
+  it.each([1, 2, 3, 7, 40])(
+    'SHA-7 %i members together have one budget of wrong logins, informed or not',
+    async (count) => {
+      const { budgets, guess, deliver } = open(count);
+      let right = 0;
+      for (let round = 0; round < 50; round += 1) {
+        for (const it of budgets) if (guess(it)) right += 1;
+        if (round % 7 === 6) {
+          await settled();
+          deliver();
+        }
       }
-    }
-    expect(right).toBeGreaterThanOrEqual(Math.min(ADDRESS_MAX, count));
-    expect(right).toBeLessThanOrEqual(ADDRESS_MAX + count - 1);
-    await settled();
-    deliver();
-    for (const it of budgets) expect(guess(it)).toBe(false);
-  });
+      expect(right).toBeGreaterThanOrEqual(Math.min(ADDRESS_MAX, count));
+      expect(right).toBeLessThanOrEqual(ADDRESS_MAX + count - 1);
+      await settled();
+      deliver();
+      for (const it of budgets) expect(guess(it)).toBe(false);
+    },
+  );
 
-  it('counts a failure that never came back once, after a while', async () => {
+  it('a shared budget counts a failure that never came back once, after a while', async () => {
     const { clock, budgets, guess, told } = open(3);
     const [first] = budgets as [SharedBudgets];
     for (let n = 0; n < 10; n += 1) expect(guess(first)).toBe(true);
@@ -140,7 +143,7 @@ describe('shared budgets of wrong logins', () => {
     for (let n = 0; n < 9; n += 1) expect(guess(first), String(n)).toBe(true);
   });
 
-  it('tells again what the database has not taken, in parts that it can take', async () => {
+  it('a shared budget repeats what the database has not stored, in parts that it can store', async () => {
     const told: WrongLogins[] = [];
     let isAway = true;
     const tell = async (it: WrongLogins) => {

@@ -22,20 +22,20 @@ describe('the model of a cluster', () => {
     }
   });
 
-  it('moves every box once or more in an update, and a tenth of them when a member joins', () => {
+  it('the model of a cluster moves every box once or more in an update, and a tenth of them when a member joins', () => {
     const updated = new ClusterModel(SIZE, 1).play('all are updated');
     const joined = new ClusterModel(SIZE, 1).play('one joins');
     expect(updated.hellos).toBeGreaterThan(SIZE.boxes);
     expect(joined.hellos).toBeLessThan(SIZE.boxes / 2);
   });
 
-  it('tells a herd that is too large: boxes that get no answer in time', () => {
+  it('the model of a cluster finds a herd that is too large: boxes that get no answer in time', () => {
     const moved = new ClusterModel({ members: 3, shards: 6, boxes: 24_000 }, 1).play('one dies');
     expect(moved.unanswered).toBeGreaterThan(0);
     expect(moved.wholeMs).toBeLessThan(600_000);
   });
 
-  it('PRE-6 has boxes stay in their shards while all gateways are away, and answers all when they are back', () => {
+  it('PRE-6 the model of a cluster keeps boxes in their shards while all gateways are away, and answers all when they are back', () => {
     const moved = new ClusterModel(SIZE, 1).play('an outage');
     expect(moved).toMatchObject({ opened: 0, unanswered: 0 });
     expect(moved.wholeMs).toBeLessThan(30_000);

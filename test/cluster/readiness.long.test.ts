@@ -39,7 +39,7 @@ describe.skipIf(missing)(`/readyz of a member${note}`, () => {
       return answer.status === status && answer;
     });
 
-  it('STO-7 SHA-5 is 503 within bounded time while it has lost its database, and 200 again after it', async () => {
+  it('STO-7 SHA-5 /readyz of a member is 503 within bounded time while it has lost its database, and 200 again after it', async () => {
     const { first, second, proxy } = await twoMembers(server());
     expect([(await ready(first)).status, (await ready(second)).status]).toEqual([200, 200]);
     const sinceMs = performance.now();
@@ -58,7 +58,7 @@ describe.skipIf(missing)(`/readyz of a member${note}`, () => {
     await is(200, second);
   });
 
-  it('STO-7 is 200 while one shard of several takes nothing, and 503 while none does', async () => {
+  it('STO-7 /readyz of a member is 200 while one shard of several fails, and 503 while all do', async () => {
     const { first, databaseUrl } = await twoMembers(server());
     const { cluster } = (await first.admin('/healthz')).body as Health;
     const lock = async (shard: number) => {
@@ -78,7 +78,7 @@ describe.skipIf(missing)(`/readyz of a member${note}`, () => {
     expect((await is(503, first)).reason).toBe('off');
   });
 
-  it('STO-7 STO-8 is 503 once it stops, and its end takes 2 s although the database hangs', async () => {
+  it('STO-7 STO-8 /readyz of a member is 503 once it stops, and its end takes 2 s although the database hangs', async () => {
     const { first, second, proxy, members, databaseUrl } = await twoMembers(server());
     expect((await ready(second)).status).toBe(200);
     const closing = second.close();
@@ -119,7 +119,7 @@ describe.skipIf(missing || haproxy.missing)(`the sample of HAProxy${note}${hapro
     return origin;
   };
 
-  it('STO-7 SHA-5 gives no call to a member that has lost its database, nor to one that stops', async () => {
+  it('STO-7 SHA-5 the sample of HAProxy sends no call to a member that has lost its database, nor to one that stops', async () => {
     const { first, second, proxy, members } = await twoMembers(server());
     const origin = await proxyFor([first, second]);
     const post = async (path: string, authorization: string, body: object) => {
@@ -153,7 +153,7 @@ describe.skipIf(missing || haproxy.missing)(`the sample of HAProxy${note}${hapro
     expect(await calls()).toBe(true);
   });
 
-  it('STO-7 lets a member say why while the database is away for all of them', async () => {
+  it('STO-7 the sample of HAProxy lets a member say why while the database is away for all of them', async () => {
     const proxy = await startProxy({ port: server().port });
     onTestFinished(() => proxy.close());
     const far = Object.assign(new URL(await server().database()), { port: String(proxy.port) }).href;

@@ -18,7 +18,7 @@ const CHECKED_MS = 20_000;
 describe.skipIf(missing)(`a change of the registry whose news is lost${note}`, () => {
   const server = postgresServer();
 
-  it('REG-5 SHA-2 reaches the sessions that it concerns, and no other', async () => {
+  it('REG-5 SHA-2 a change of the registry whose news is lost reaches the sessions that it concerns, and no other', async () => {
     const databaseUrl = await server().database();
     const cluster = await startMembers({ databaseUrl, members: 1, shards: 4, accounts: 12 });
     const [member] = cluster.members as [TestMember];
@@ -45,7 +45,7 @@ describe.skipIf(missing)(`a change of the registry whose news is lost${note}`, (
     expect(refusals()).toEqual([[], ['SESSION_ENDED'], ['NOT_REGISTERED'], ['SESSION_ENDED']]);
   });
 
-  it('REG-5 SHA-2 reaches a member that was out of touch', async () => {
+  it('REG-5 SHA-2 a change of the registry reaches a member that was out of touch', async () => {
     const databaseUrl = await server().database();
     const cluster = await startMembers({ databaseUrl, members: 1, shards: 4, accounts: 12 });
     const [member] = cluster.members as [TestMember];
@@ -72,7 +72,7 @@ describe.skipIf(missing)(`a change of the registry whose news is lost${note}`, (
 describe.skipIf(missing)(`a box that is linked to an account of another shard${note}`, () => {
   const server = postgresServer();
 
-  it('MSG-14 is no new box there: what came for it in between is news', async () => {
+  it('MSG-14 a box that is linked to an account of another shard is no new box there: what came for it in between is news', async () => {
     const databaseUrl = await server().database();
     const callback = { url: 'http://127.0.0.1:9/sync' };
     const partner = { ...PARTNER, callback };
@@ -93,7 +93,7 @@ describe.skipIf(missing)(`a box that is linked to an account of another shard${n
   });
 });
 
-it('a shard that has opened heeds what it did not hear meanwhile', async () => {
+it('a shard that has opened applies the news that it missed meanwhile', async () => {
   const heard: string[] = [];
   const gateway = { heed: async ({ about }: News) => void heard.push(about), close: async () => undefined };
   const shards = new Shards({

@@ -36,7 +36,7 @@ describe.skipIf(missing)(`what strangers ask of a member${note}`, () => {
     return { cluster, members: cluster.members, databaseUrl };
   };
 
-  it('SHA-9 stores no credit that no member has sent, however its path is written', async () => {
+  it('SHA-9 a member stores no credit that no member has sent, however its path is written', async () => {
     const { cluster, members } = await open();
     for (const member of members) {
       const bankAccount = accountIn(cluster, [0]);
@@ -55,7 +55,7 @@ describe.skipIf(missing)(`what strangers ask of a member${note}`, () => {
     }
   });
 
-  it('SHA-5 reads the escapes of a path as one, whoever reads it', async () => {
+  it('SHA-5 every member reads the escapes of a path the same way', async () => {
     const { cluster, members } = await open();
     const [first, second] = members as [TestMember, TestMember];
     const bankAccount = accountIn(cluster, await shardsOf(first));
@@ -74,7 +74,7 @@ describe.skipIf(missing)(`what strangers ask of a member${note}`, () => {
     expect((await second.admin('/_mock/orders')).body).toHaveLength(2);
   });
 
-  it('GEN-4 shows the picture of a QR at any member, and asks one shard for a made-up one', async () => {
+  it('GEN-4 every member shows the picture of a QR, and asks one shard for a made-up one', async () => {
     const { cluster, members } = await open();
     for (const [n, { bankAccount }] of cluster.accounts.entries()) {
       const order = {
@@ -98,7 +98,7 @@ describe.skipIf(missing)(`what strangers ask of a member${note}`, () => {
     }
   });
 
-  it('TOK-3 TOK-5 takes a call for a token with a form, or with JSON of no named type, as a gateway alone does', async () => {
+  it('TOK-3 TOK-5 a member accepts a call for a token with a form, or with JSON of no named type, as a gateway alone does', async () => {
     const { members } = await open();
     const authorization = `Basic ${Buffer.from(`${PARTNER.username}:${PARTNER.password}`).toString('base64')}`;
     for (const { baseUrl } of members) {
@@ -116,7 +116,7 @@ describe.skipIf(missing)(`what strangers ask of a member${note}`, () => {
     }
   });
 
-  it('REG-5 ends the notices that wait in the shard of an account whose box is linked to one of another shard', async () => {
+  it('REG-5 a new link of a box ends the notices that wait in the shard of the account before', async () => {
     const partner = await startPartnerServer();
     onTestFinished(() => partner.close());
     const { cluster, members } = await open({ ...PARTNER, callback: { url: partner.url } });
@@ -136,7 +136,7 @@ describe.skipIf(missing)(`what strangers ask of a member${note}`, () => {
     await eventually('the end of what waits', async () => (await waiting()) !== null);
   });
 
-  it('SHA-5 answers what it carries to another member before it stops', async () => {
+  it('SHA-5 a member answers what it forwards to another member before it stops', async () => {
     const { cluster, members, databaseUrl } = await open();
     const [first, second] = members as [TestMember, TestMember];
     const [held = 0] = await shardsOf(second);

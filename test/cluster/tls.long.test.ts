@@ -46,7 +46,7 @@ describe.skipIf(missing)(`members that reach each other over TLS${note}`, () => 
     return { get, lines, shards: async () => JSON.parse((await get('/healthz')).body).cluster.shards as number[] };
   }
 
-  it('SHA-5 carry calls to each other, but to nobody without a certificate of their authority', async () => {
+  it('SHA-5 members forward calls to each other over TLS, but to nobody without a certificate of their authority', async () => {
     const { path } = await provisioned();
     const databaseUrl = await server().database();
     const ca = join(path, 'ca.pem');

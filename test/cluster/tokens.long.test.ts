@@ -11,7 +11,7 @@ const SHARDS = 4;
 describe.skipIf(missing)(`tokens in a cluster${note}`, () => {
   const server = postgresServer();
 
-  it('ROL-1 ROL-4 ROL-5 THR-38 hold at every member, for the boxes of every shard, and end at every member', async () => {
+  it('ROL-1 ROL-4 ROL-5 THR-38 tokens hold at every member, for the boxes of every shard, and end at every member', async () => {
     const databaseUrl = await server().database();
     const cluster = await startMembers({ databaseUrl, members: 2, shards: SHARDS, accounts: 16 });
     const [first, second] = cluster.members as [TestMember, TestMember];

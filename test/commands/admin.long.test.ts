@@ -16,7 +16,7 @@ const TOKEN = 'A-long-admin-token-of-a-test';
 const LATER_MS = 60_000;
 
 describe('paybox admin', () => {
-  it('REG-4 THR-7 prints no name of before that commands the terminal, and changes and removes its row', async () => {
+  it('REG-4 THR-7 paybox admin prints no name that commands the terminal, and changes and removes its row', async () => {
     const dataDir = await temporaryFolder();
     const first = await testGateway({ ...STORE, dataDir });
     await first.close();
@@ -60,7 +60,7 @@ describe('paybox admin', () => {
     expect([added.code, added.output]).toEqual([1, expect.stringContaining('no control character')]);
   });
 
-  it('REG-4 takes a name in a path as it is, but for NUL', async () => {
+  it('REG-4 paybox admin accepts any name in a path, but NUL', async () => {
     const dataDir = await temporaryFolder();
     const first = await testGateway({ ...STORE, dataDir });
     await first.close();
@@ -74,7 +74,7 @@ describe('paybox admin', () => {
     expect((await remove(encodeURIComponent('a\u001bb'))).status).toBe(200);
   });
 
-  it('says what to do about what it is refused', async () => {
+  it('paybox admin says what to do about what is refused', async () => {
     const gateway = await testGateway({ config: { adminToken: TOKEN } });
     const folder = await temporaryFolder();
     const token = join(folder, 'token');
@@ -124,7 +124,7 @@ describe('paybox admin', () => {
     expect(listed).toEqual({ code: 0, output: expect.stringContaining('of the file') });
   });
 
-  it('ROL-4 ROL-5 makes a token, once, with which a cashier sells and does nothing else, and revokes it', async () => {
+  it('ROL-4 ROL-5 paybox admin makes a token, once, with which a cashier sells and does nothing else, and revokes it', async () => {
     const gateway = await testGateway({ config: { adminToken: TOKEN, registry: 'store' } });
     await connectFakeBox({ gateway, identity: BOX1, transport: 'http', onShow: (it, show) => void it.shown(show) });
     const folder = await temporaryFolder();
@@ -195,7 +195,7 @@ describe('paybox admin', () => {
     );
   });
 
-  it('ROL-3 finds the first token of a live gateway by its file, and says where to look without it', async () => {
+  it('ROL-3 paybox admin finds the first token of a live gateway by its file, and says where to look without it', async () => {
     const folder = await temporaryFolder();
     const own = { mode: 'live', accounts: [OTHER_ACCOUNT], partners: [], boxes: [] };
     const gateway = await testGateway({ dataDir: join(folder, 'data'), config: own });

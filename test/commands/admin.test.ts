@@ -6,7 +6,7 @@ import { temporaryFolder } from '../support/net.ts';
 import { at, STORE } from './admin-command.ts';
 
 describe('paybox admin', () => {
-  it('REG-4 adds a shop from nothing, lists it page by page, and shows a secret once', async () => {
+  it('REG-4 paybox admin adds a shop from nothing, lists it page by page, and shows a secret once', async () => {
     const gateway = await testGateway(STORE);
     const admin = at(gateway);
     const folder = await temporaryFolder();

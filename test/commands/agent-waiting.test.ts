@@ -57,7 +57,7 @@ async function box(file?: string, report?: object) {
 const wrong = async (change: object) => JSON.stringify({ ...CONFIG, http: { port: await freePort() }, ...change });
 
 describe('a box without a configuration that it could start with', () => {
-  it('says which line of the file on its card is wrong, and starts once that is mended', async () => {
+  it('a box that cannot start says which line of the file on its card is wrong, and starts once that is corrected', async () => {
     const problem = 'paybox.yaml:4: wifi.psk: expected a WPA password of 8 to 63 characters';
     const { config, tell, found, picture } = await box(await wrong({ box: {} }), { problem });
     await eventually('the words', () => picture().length >= 4);
@@ -75,7 +75,7 @@ describe('a box without a configuration that it could start with', () => {
     expect(picture()).toEqual([]);
   });
 
-  it('says what is wrong with its own configuration, and what else once that has changed', async () => {
+  it('a box that cannot start says what is wrong with its configuration, and what else once that has changed', async () => {
     const { config, picture } = await box(await wrong({ speling: 1 }));
     await eventually('the words', () => picture().join(' ').includes('unknown key speling'));
     expect(picture().join(' ')).toContain('Sửa tệp cấu hình');
@@ -84,7 +84,7 @@ describe('a box without a configuration that it could start with', () => {
     expect(picture().join(' ')).not.toContain('speling');
   });
 
-  it('says its own serial number and what to write where there is no file at all', async () => {
+  it('a box without any file says its serial number and what to write', async () => {
     const { picture, found, stop } = await box(undefined, { problem: null });
     await eventually('the words', () => picture().length >= 4);
     expect(picture().join(' ')).toMatch(/Chưa có paybox\.yaml.*10000000abcdef01.*Ghi paybox\.yaml vào phân vùng boot/);
@@ -95,13 +95,13 @@ describe('a box without a configuration that it could start with', () => {
 });
 
 describe('a box that has a configuration', () => {
-  it('starts at once', async () => {
+  it('a box that has a configuration starts at once', async () => {
     const { found, picture } = await box(JSON.stringify(CONFIG), { problem: null });
     expect(await found).toMatchObject({ box: { secret: 'Sample-box-secret-known-to-all' } });
     expect(picture()).toEqual([]);
   });
 
-  it('says first that a newer one was refused', async () => {
+  it('a box that has a configuration says first that a newer one was refused', async () => {
     const { found, picture } = await box(await wrong({}), { problem: 'paybox.yaml:1: is no text' });
     await eventually('the words', () => picture().join(' ').includes('paybox.yaml:1: is no text'));
     expect(picture().join(' ')).toContain('VVB000001');

@@ -20,7 +20,7 @@ describe('paybox config', () => {
     },
   );
 
-  it('names file, path and what was expected, and ends with 2', async () => {
+  it('paybox config names file, path and what was expected, and ends with 2', async () => {
     const file = join(await temporaryFolder(), 'box.yaml');
     await writeFile(file, 'box: {terminalCode: X1}\ndisplays: [{driver: cinema}]\nspeling: 1\n');
     const { code, output } = await payboxToEnd('config', 'check', file);
@@ -38,7 +38,7 @@ describe('paybox config', () => {
     expect(await payboxToEnd('config', 'check', `${file}.none`)).toMatchObject({ code: 2 });
   });
 
-  it('prints what it works with, defaults filled in and secrets masked', async () => {
+  it('paybox config prints the effective configuration, defaults filled in and secrets masked', async () => {
     const { code, output } = await payboxToEnd('config', 'print', join(EXAMPLES, 'gateway.yaml'));
     expect(code).toBe(0);
     expect(output).toContain('confirmTimeoutMs: 5000');
@@ -46,7 +46,7 @@ describe('paybox config', () => {
     expect(output).not.toMatch(/demo-secret|Sample-box-secret-known-to-all/);
   });
 
-  it('prints where a database is, and not its password', async () => {
+  it('paybox config prints where a database is, and not its password', async () => {
     const file = join(await temporaryFolder(), 'gateway.yaml');
     await writeFile(file, 'dataDir: data\ndatabaseUrl: postgres://paybox:hunter22@db.example:5432/shop\n');
     const { output } = await payboxToEnd('config', 'print', file);
@@ -54,7 +54,7 @@ describe('paybox config', () => {
     expect(output).not.toContain('hunter22');
   });
 
-  it('prints the sources of a gateway without their keys', async () => {
+  it('paybox config prints the sources of a gateway without their keys', async () => {
     const file = join(await temporaryFolder(), 'gateway.yaml');
     const sources = [
       { kind: 'sepay', name: 'a', auth: { kind: 'apikey', key: 'hidden-1' } },

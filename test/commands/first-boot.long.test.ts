@@ -54,7 +54,7 @@ display: { driver: png, path: screen.png }
 `;
 
 describe('paybox first-boot', () => {
-  it('takes the file over, tells it in the log, and no secret', async () => {
+  it('paybox first-boot applies the boot file, and logs it without a secret', async () => {
     const box = await device(
       `${FILE}secret: A-long-secret-that-a-box-has\nwifi: {ssid: Quán, psk: a-password}\n`,
       'usr/sbin/NetworkManager',
@@ -71,7 +71,7 @@ describe('paybox first-boot', () => {
     expect((await box.firstBoot()).output).toBe('');
   });
 
-  it('says that there is nothing that could manage Wi-Fi, and sets the rest up', async () => {
+  it('paybox first-boot says that nothing could manage Wi-Fi, and sets the rest up', async () => {
     const box = await device(`${FILE}wifi: {ssid: x, psk: a-password}\n`);
     const { code, output } = await box.firstBoot();
     expect(code).toBe(1);
@@ -134,7 +134,7 @@ describe('paybox first-boot', () => {
     expect(doctor.output).toContain(found.problem);
   });
 
-  it('takes the secrets off a file of another name that a power cut left half cleared', async () => {
+  it('paybox first-boot removes the secrets of a file of another name that a power cut left half cleared', async () => {
     const box = await device();
     const name = join(box.boot, 'paybox.yaml.txt');
     await writeFile(name, `${FILE}secret: A-long-secret-that-a-box-has\n`);
@@ -144,13 +144,13 @@ describe('paybox first-boot', () => {
     expect(await readdir(box.boot)).toEqual(['paybox.yaml.txt']);
   });
 
-  it('ends with 2 where there is no boot partition', async () => {
+  it('paybox first-boot ends with 2 where there is no boot partition', async () => {
     const box = await device();
     const { code, output } = await payboxToEnd('first-boot', ...box.args, '--boot', '/nope');
     expect([code, output]).toEqual([2, expect.stringContaining('--boot /nope: there is no such folder')]);
   });
 
-  it('names the line of a file with a mistake, and ends well: the agent goes on with what it had', async () => {
+  it('paybox first-boot names the line of a mistake in the boot file, and the agent keeps what it had', async () => {
     const box = await device(FILE.replace('gateway:', 'gatway:'));
     const { code, output } = await box.firstBoot();
     expect(code).toBe(0);
@@ -159,7 +159,7 @@ describe('paybox first-boot', () => {
     expect(problem).toContain('paybox.yaml:3: unknown key gatway');
   });
 
-  it('ends with 1 where it cannot write, and says so', async () => {
+  it('paybox first-boot ends with 1 where it cannot write, and says so', async () => {
     const box = await device(FILE);
     await writeFile(`${box.config}.tmp`, '');
     await mkdir(`${box.config.replace('agent.yaml', 'taken-over.json')}/x`, { recursive: true });
@@ -184,7 +184,7 @@ describe.skipIf(namespaces.missing)(`on file systems that take no changes${names
       script,
     ]);
 
-  it('takes the secrets off a boot partition, and leaves it as it was', async () => {
+  it('paybox first-boot removes the secrets from a read-only boot partition, and leaves it as it was', async () => {
     const box = await device();
     const script = `${CLI} first-boot ${box.args.join(' ')}; cat ${box.boot}/paybox.yaml; grep ' ${box.boot} ' /proc/self/mounts`;
     const running = readOnly(box.boot, `${FILE}secret: A-long-secret-that-a-box-has\n`, script);
@@ -196,7 +196,7 @@ describe.skipIf(namespaces.missing)(`on file systems that take no changes${names
     expect(await box.text('etc/paybox/agent.yaml')).toContain('VVB000001');
   });
 
-  it('says what to do, at first boot and by doctor', async () => {
+  it('on a file system that accepts no changes, first boot and doctor say what to do', async () => {
     const box = await device(FILE);
     await box.firstBoot();
     const state = box.boot.replace('boot', 'state');
@@ -208,7 +208,7 @@ describe.skipIf(namespaces.missing)(`on file systems that take no changes${names
 });
 
 describe.skipIf(notifySocketNeeds.missing)(`a box from its first boot on${notifySocketNeeds.note}`, () => {
-  it('waits ready and watched for a configuration, and starts in the same process once there is one', async () => {
+  it('a box waits, ready and watched, for a configuration, and starts in the same process once there is one', async () => {
     const http = `http: { port: ${await freePort()} }\n`;
     const box = await device(`${FILE}${http}speling: 1\n`);
     // What a person wrote before is wrong too.
@@ -233,7 +233,7 @@ describe.skipIf(notifySocketNeeds.missing)(`a box from its first boot on${notify
     expect(await agent.stop()).toBe(0);
   });
 
-  it('ends in order while it waits', async () => {
+  it('a box that waits for a configuration ends in order', async () => {
     const box = await device();
     await writeFile(box.config, `box: {}\nhttp: { port: ${await freePort()} }\n`);
     const NOTIFY_SOCKET = `${box.report.replace('/run', '')}.socket`;
@@ -244,7 +244,7 @@ describe.skipIf(notifySocketNeeds.missing)(`a box from its first boot on${notify
     await socket.until('STOPPING=1');
   });
 
-  it('on a terminal says what is wrong and ends with 2', async () => {
+  it('a box without a configuration says on a terminal what is wrong and ends with 2', async () => {
     const box = await device();
     await writeFile(box.config, 'box: {}\n');
     const { code, output } = await payboxToEnd('agent', '--config', box.config);

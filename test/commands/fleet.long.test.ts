@@ -31,7 +31,7 @@ function figuresIn(output: string): Map<string, number> {
 }
 
 describe('paybox fleet', () => {
-  it('sells and pays at complete boxes of each transport and at light ones, and finds the money right', async () => {
+  it('paybox fleet sells and pays at complete boxes of each transport and at light ones, and finds the money right', async () => {
     const kinds = {
       '5 boxes, mqtt': ['--transport', 'mqtt'],
       '5 boxes, http': ['--transport', 'http'],
@@ -56,7 +56,7 @@ describe('paybox fleet', () => {
     await Promise.all(runs);
   });
 
-  it('loads a gateway that runs, with boxes of its own file', async () => {
+  it('paybox fleet loads a gateway that runs, with boxes of its own file', async () => {
     const folder = await temporaryFolder();
     const [http, mqtt] = [await freePort(), await freePort()];
     const file = join(folder, 'gateway.yaml');
@@ -107,7 +107,7 @@ describe('paybox fleet', () => {
     expect(few.code).toBe(2);
   });
 
-  it('ends on Ctrl-C with 130 and what was measured so far', async () => {
+  it('paybox fleet ends on Ctrl-C with 130 and what was measured so far', async () => {
     const running = paybox('fleet', '--boxes', '3', '--rate', '20', '--seconds', '600');
     await eventually('a push', () => /[1-9]\d* SUCCESS/.test(running.output()), 40_000);
     expect(await running.stop('SIGINT')).toBe(130);
@@ -208,7 +208,7 @@ const LATE_MS = 4_000;
 const OTHER: Record<string, string> = { VVB000001: 'VVB000002', VVB000002: 'VVB000001' };
 
 describe.concurrent('the verdict of a fleet', () => {
-  it('is right about boxes that do as they should', async (context) => {
+  it('paybox fleet finds boxes right that do as they should', async (context) => {
     expect(await problemsWith({}, context)).toEqual([]);
   });
 

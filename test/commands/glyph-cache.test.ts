@@ -19,17 +19,17 @@ describe('the folder of glyphs for boxes that are thrown away', () => {
     return () => vi.unstubAllEnvs();
   });
 
-  it("is in the user's cache, and nobody else's", async () => {
+  it("the folder of glyphs is in the user's cache, and nobody else's", async () => {
     expect(shared()).toBe(join(cache, 'paybox/glyphs'));
     expect((await stat(join(cache, 'paybox/glyphs'))).mode & 0o777).toBe(0o700);
   });
 
-  it('is none where others can write', async () => {
+  it('there is no folder of glyphs where others can write', async () => {
     await chmod(cache, 0o777);
     expect(shared()).toBe('');
   });
 
-  it('is the one that the environment names', () => {
+  it('the folder of glyphs is the one that the environment names', () => {
     vi.stubEnv('PAYBOX_GLYPH_CACHE', '/elsewhere');
     expect(shared()).toBe('/elsewhere');
   });

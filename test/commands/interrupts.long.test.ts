@@ -67,7 +67,7 @@ describe('one press of Ctrl-C, where the Node of the machine starts the pinned o
     }
   });
 
-  it('is not a second one where it comes late, and a second one ends at once', async () => {
+  it('one press of Ctrl-C that reaches both programs is no second one, and a second one ends at once', async () => {
     const folder = await temporaryFolder();
     await writeFile(join(folder, 'long.yaml'), 'name: Long\nsteps:\n  - fault: { box: off }\n  - wait: 1h\n');
     const begun = async () => {

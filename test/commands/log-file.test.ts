@@ -14,7 +14,7 @@ async function openLog(bytesMax: number, folder?: string) {
 }
 
 describe('a log file', () => {
-  it('has each line at once, behind those of earlier runs', async () => {
+  it('a log file has each line at once, behind those of earlier runs', async () => {
     const first = await openLog(1_000);
     first.log.write('one\n');
     const { log, file } = await openLog(1_000, first.folder);
@@ -22,7 +22,7 @@ describe('a log file', () => {
     expect(await readFile(file, 'utf8')).toBe('one\ntwo\n');
   });
 
-  it('is put aside when it is full, and only the newest of those is kept', async () => {
+  it('a log file is rotated when it is full, and only the newest rotated one is kept', async () => {
     const { log, file, folder } = await openLog(20);
     for (const line of ['1', '2', '3', '4', '5']) log.write(`${line.repeat(9)}\n`);
     expect(await readFile(file, 'utf8')).toBe('555555555\n');
@@ -30,7 +30,7 @@ describe('a log file', () => {
     expect((await readdir(folder)).toSorted()).toEqual(['paybox.log', 'paybox.log.1']);
   });
 
-  it('counts what an earlier run has written', async () => {
+  it('a log file counts what an earlier run has written', async () => {
     const first = await openLog(20);
     first.log.write('1234567890\n');
     const { log, file } = await openLog(20, first.folder);
@@ -39,7 +39,7 @@ describe('a log file', () => {
     expect(await readFile(`${file}.1`, 'utf8')).toBe('1234567890\n');
   });
 
-  it('complains once while it cannot be written, and goes on when it can', async () => {
+  it('a log file that cannot be written logs that once, and goes on when it can', async () => {
     const { log, file, folder, complaints } = await openLog(1_000, join(await temporaryFolder(), 'missing'));
     log.write('lost\n');
     log.write('lost too\n');

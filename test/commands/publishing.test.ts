@@ -19,7 +19,7 @@ async function python(code: string, env: NodeJS.ProcessEnv) {
 }
 
 describe('what is published', () => {
-  it('names one place for its source, its home and its problems', () => {
+  it('the package names one place for its source, its home and its problems', () => {
     const home = 'https://github.com/paybox-vn/paybox';
     expect(manifest.repository).toEqual({ type: 'git', url: `git+${home}.git` });
     expect(manifest.homepage).toBe(`${home}#readme`);

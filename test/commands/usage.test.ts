@@ -18,7 +18,7 @@ const manual = readFileSync(resolve(import.meta.dirname, '../../src/bench/README
 const EXAMPLES = resolve(import.meta.dirname, '../../device-config');
 
 describe('the command line', () => {
-  it('tells its version and teaches with --help', async () => {
+  it('the command line prints its version and its --help', async () => {
     expect(await payboxToEnd('--version')).toEqual({ code: 0, output: '0.1.0\n' });
     const { code, output } = await payboxToEnd('--help');
     expect(code).toBe(0);
@@ -26,7 +26,7 @@ describe('the command line', () => {
     expect(output).toContain('130 interrupted');
   });
 
-  it('has every command and every option of up in their manual', async () => {
+  it('the manual has every command and every option of up', async () => {
     const { output: help } = await payboxToEnd('--help');
     const commands = [...help.matchAll(/^ {2}(\w+) (?:\[options\]| {2})/gm)].map((match) => match[1] ?? '');
     expect(commands).toEqual(expect.arrayContaining(['up', 'gateway', 'agent', 'push', 'pay', 'config', 'doctor']));
@@ -38,7 +38,7 @@ describe('the command line', () => {
     for (const option of options) expect(commandsManual).toContain(option);
   });
 
-  it('has every command, option, step and fault of the bench in its manual', async () => {
+  it('the manual of the bench has every command, option, step and fault', async () => {
     const { output: help } = await payboxToEnd('bench', '--help');
     const commands = [...help.matchAll(/^ {2}(\w+) \[options\]/gm)].map((match) => match[1] ?? '');
     expect(commands).toEqual(expect.arrayContaining(['run', 'check', 'serve', 'list']));
@@ -56,7 +56,7 @@ describe('the command line', () => {
     for (const text of [commandsManual, manual]) expect(text).toContain(transports);
   });
 
-  it('has a scenario in the manual of the bench that can be read', () => {
+  it('the scenario in the manual of the bench can be read', () => {
     const [, yaml = ''] = /\n( {4}name: Tea[\s\S]*?)\n\n/.exec(manual) ?? [];
     expect(parseScenario(yaml.replaceAll(/^ {4}/gm, ''), 'manual.yaml').steps).toHaveLength(6);
   });
@@ -108,7 +108,7 @@ describe('the command line', () => {
     expect(output).not.toContain('Usage:');
   });
 
-  it('has no line of a help wider than the terminal but a command that is copied', async () => {
+  it('no line of a help is wider than the terminal but a command that is copied', async () => {
     for (const args of [
       [],
       ['bench', 'run'],
@@ -124,7 +124,7 @@ describe('the command line', () => {
     }
   });
 
-  it.each([40, 64, 200])('wraps the texts of a help at %i columns', (columns) => {
+  it.each([40, 64, 200])('a help wraps its texts at %i columns', (columns) => {
     const text =
       '\nTwo words:\n  $ paybox push --amount 50000    a QR appears on the box, which shows it\n\nExit codes: 0 done, 1 it ran and the answer is no, 2 usage';
     const wrapped = wrappedHelp(text, columns);
@@ -156,7 +156,7 @@ describe('the command line', () => {
     expect([code, output]).toEqual([2, expect.stringContaining(words)]);
   });
 
-  it('says how else to run where Node reads no TypeScript, in node_modules', async () => {
+  it('the command line says how else to run where Node reads no TypeScript, in node_modules', async () => {
     const folder = join(await temporaryFolder(), 'node_modules', 'paybox', 'src');
     await mkdir(folder, { recursive: true });
     await copyFile(SOURCE_CLI, join(folder, 'cli.js'));
@@ -166,7 +166,7 @@ describe('the command line', () => {
     expect(installed.child.exitCode).toBe(2);
   });
 
-  it('ends with 3 and says what to do when no gateway answers', async () => {
+  it('the command line ends with 3 and says what to do when no gateway answers', async () => {
     const url = `http://127.0.0.1:${await freePort()}/vqr`;
     for (const args of [['push'], ['pay']]) {
       const { code, output } = await payboxToEnd(...args, '--amount', '50000', '--content', 'DH1', '--gateway', url);

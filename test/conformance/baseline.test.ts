@@ -42,7 +42,7 @@ async function judged(baseline: Baseline, errors: Readonly<Record<string, Error 
 }
 
 describe('a baseline', () => {
-  it('accepts what deviated when it was written, as long as it is no worse, and says what is over', async () => {
+  it('a baseline accepts what deviated when it was written, as long as it is no worse, and says what is over', async () => {
     const file = join(await temporaryFolder(), 'accepted.json');
     const recording = Baseline.recording(file);
     const choice = new Mismatch('E05, expected E46');
@@ -72,7 +72,7 @@ describe('a baseline', () => {
     await expect(Baseline.read(file)).rejects.toMatchObject({ code: 'CONFIG' });
   });
 
-  it('is written by the command, and read again', async () => {
+  it('a baseline is written by the command, and read again', async () => {
     const file = join(await temporaryFolder(), 'new/accepted.json');
     const judge = ['judge', 'service', '--only', 'TOK-3', '--strict', '--baseline', file];
     const written = await payboxToEnd(...judge, '--update-baseline');

@@ -43,7 +43,7 @@ function connect(port: number, username = IDENTITY.terminalCode) {
 }
 
 describe('what is no box', () => {
-  it('says garbage over MQTT, and each sort of it is named', async () => {
+  it('the judge names each sort of garbage over MQTT', async () => {
     const { gateway, subject, come } = await stage();
     const client = await connect(gateway.mqtt.port);
     const up = boxTopic(IDENTITY.terminalCode, 'up');
@@ -61,7 +61,7 @@ describe('what is no box', () => {
     await client.endAsync(true);
   });
 
-  it('says garbage over HTTP, and each sort of it is named', async () => {
+  it('the judge names each sort of garbage over HTTP', async () => {
     const { gateway, subject, come } = await stage();
     const origin = `http://127.0.0.1:${gateway.http.port}`;
     const basic = Buffer.from(`${IDENTITY.terminalCode}:${loginOf(IDENTITY.secret)}`).toString('base64');
@@ -87,7 +87,7 @@ describe('what is no box', () => {
     stream.destroy();
   });
 
-  it('has the name of another box, and is not let in', async () => {
+  it('the judge refuses a box under the name of another', async () => {
     const { gateway, come } = await stage();
     await expect(connect(gateway.mqtt.port, 'VVB000009')).rejects.toThrow();
     await expect(come(1_000)).rejects.toThrow(
@@ -95,7 +95,7 @@ describe('what is no box', () => {
     );
   });
 
-  it('connects and says nothing, which is told', async () => {
+  it('the judge reports a box that connects and sends nothing', async () => {
     const { gateway, come } = await stage();
     const client = await connect(gateway.mqtt.port);
     await expect(come(1_000)).rejects.toThrow(/VVB000001 logged in, but has not said hello/);
@@ -104,7 +104,7 @@ describe('what is no box', () => {
 });
 
 describe('two boxes of one name', () => {
-  it('are told so, and not taken for one', async () => {
+  it('the judge reports two boxes of one name, and does not judge one of them', async () => {
     const results = await judgeTwo();
     expect(results.findLast(({ outcome }) => outcome !== 'skipped')?.outcome).toBe('missing');
     const why = results.map(({ reason }) => reason).filter((reason) => /two boxes/.test(reason));
@@ -114,7 +114,7 @@ describe('two boxes of one name', () => {
 });
 
 describe('a screen that cannot be seen', () => {
-  it('leaves out what has to be seen, by name, and judges the rest', async () => {
+  it('the judge of a box whose screen it cannot see names the checks that need it, and judges the rest', async () => {
     const probe = { name: 'broken', capture: () => Promise.reject(new Error('the camera is not there')) };
     const isBlind = (needs: readonly string[] = []) => needs.includes('screen');
     const checks = [

@@ -57,7 +57,7 @@ async function subjectOf(): Promise<BoxSubject> {
 }
 
 describe('a box that was written from PROTOCOL.md alone', () => {
-  it('passes every check of a box over MQTT without faults to order (SIG-1, MSG-1, AGT-1)', async () => {
+  it('a box written from PROTOCOL.md alone passes every check over MQTT without faults to order (SIG-1, MSG-1, AGT-1)', async () => {
     const checks = BOX_CHECKS.filter(({ needs = [] }) => !needs.some((need) => NOT_THERE.includes(need)));
     const results = await verdictsOn(await subjectOf(), [], checks);
     // It has no voice.

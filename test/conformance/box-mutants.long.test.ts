@@ -23,7 +23,7 @@ clients.of = new AsyncLocalStorage<MqttMutant>();
 
 describe.concurrent('a box that', () => {
   it.for(Object.entries(WIRE_MUTANTS))(
-    '%s is told so by its clause, and by no other',
+    'the judge fails a box that %s by its clause, and by no other',
     { timeout: MUTANT_TIMEOUT_MS },
     async ([, mutant], { task }) => {
       const without = (['restart', 'slow'] as const).filter((need) => mutant.needs?.includes(need) !== true);
@@ -38,7 +38,7 @@ describe.concurrent('a box that', () => {
   );
 
   it.for(Object.entries(MQTT_MUTANTS))(
-    'over MQTT %s is told so by its clause, and by no other',
+    'the judge fails a box over MQTT that %s by its clause, and by no other',
     { timeout: MUTANT_TIMEOUT_MS },
     async ([, mutant], { task }) => {
       const { breaks } = mutant;

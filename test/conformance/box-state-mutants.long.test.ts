@@ -18,7 +18,7 @@ changes.of = new AsyncLocalStorage<Reduce>();
 
 describe.concurrent('a box that', () => {
   it.for(Object.entries(STATE_MUTANTS))(
-    '%s is told so by its clause, and by no other',
+    'the judge fails a box that %s by its clause, and by no other',
     { timeout: MUTANT_TIMEOUT_MS },
     async ([, { breaks, change, needs = [] }], { task }) => {
       const without = (['restart', 'slow'] as const).filter((need) => !needs.includes(need));

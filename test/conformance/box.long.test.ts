@@ -10,13 +10,13 @@ import { expectEveryClause } from './box-fixture.ts';
 const FAST = 'AGT-2,AGT-4,SIG,MSG-3,MSG-7,MSG-9,TOP,LIM';
 
 describe('a box of this house', () => {
-  it('holds every clause over mqtt, its QR read from its picture', async () => {
+  it('a box of this house holds every clause over mqtt, its QR read from its picture', async () => {
     await expectEveryClause({ transport: 'mqtt', probe: screenProbe() });
   }, 240_000);
 });
 
 describe('a box that is awaited', () => {
-  it('is told where to connect, and judged as a program of its own', async () => {
+  it('a box that is awaited gets an address to connect to, and is judged as a real program', async () => {
     const folder = await temporaryFolder();
     const at = (name: string) => join(folder, name);
     const identity = { terminalCode: 'VVB000007', serialNumber: 'VVB900007' };

@@ -8,13 +8,13 @@ import { expectEveryClause } from './box-fixture.ts';
 
 describe('a box of this house', () => {
   // Painting and decoding pictures is slow: here the bench reads the QR from a panel.
-  it('holds every clause over http, its QR read from its panel', async () => {
+  it('a box of this house holds every clause over http, its QR read from its panel', async () => {
     await expectEveryClause({ transport: 'http' });
   }, 240_000);
 });
 
 describe('a box that is awaited', () => {
-  it('in the public dialect is told where to enrol, and judged by its page as a program of its own', async () => {
+  it('a box of the public dialect gets an address to enrol at, and is judged by its page as a real program', async () => {
     const folder = await temporaryFolder();
     await writeFile(join(folder, 'salt'), 'sample-check-sum-salt\n', { mode: 0o600 });
     const macAddr = '02:00:5E:10:00:07';
@@ -53,7 +53,7 @@ describe('a box that is awaited', () => {
 });
 
 describe('the checks of a box', () => {
-  it('have titles that tell them apart', () => {
+  it('the checks of a box have distinct titles', () => {
     const names = BOX_CHECKS.map(({ clause, title }) => `${clause} ${title}`);
     expect(new Set(names).size).toBe(names.length);
   });

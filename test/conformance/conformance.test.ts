@@ -61,7 +61,7 @@ function judge(checks: readonly TestCheck[], { strict = false, signal = new Abor
 const outcomes = (results: readonly CheckResult[]) => results.map(({ outcome, reason }) => [outcome, reason]);
 
 describe('a run of checks', () => {
-  it('tells what is wrong, what differs, what is skipped and who is missing apart', async () => {
+  it('a run of checks separates what fails, what differs, what is skipped and who is missing', async () => {
     const results = await judge([
       check(async () => undefined),
       check(fails(new Mismatch('it is 2'))),
@@ -86,17 +86,17 @@ describe('a run of checks', () => {
     ]);
   });
 
-  it('fails what differs where it is strict', async () => {
+  it('a strict run of checks fails what differs', async () => {
     const results = await judge([check(fails(new Mismatch('it is 3')), { level: 'gap' })], { strict: true });
     expect(outcomes(results)).toEqual([['failed', 'it is 3']]);
   });
 
-  it('ends a check that takes too long', async () => {
+  it('a run of checks ends a check that takes too long', async () => {
     const [result] = await judge([check(() => new Promise(() => undefined), { timeoutMs: 20 })]);
     expect(result).toMatchObject({ outcome: 'failed', reason: 'not done within 20 ms' });
   });
 
-  it('tries no more after three checks in a row without an answer', async () => {
+  it('a run of checks stops after three checks in a row without an answer', async () => {
     const silent = check(fails(new NoAnswer('no answer')));
     const fine = check(async () => undefined);
     const results = await judge([silent, silent, fine, silent, silent, silent, fine, fine]);
@@ -105,7 +105,7 @@ describe('a run of checks', () => {
     expect(results.at(-1)?.reason).toBe('not tried: the 3 checks before had no answer');
   });
 
-  it('throws the reason of its signal', async () => {
+  it('a run of checks throws the reason of its signal', async () => {
     const ending = new AbortController();
     const work = async () => {
       ending.abort(new Error('ended by a person'));
@@ -114,7 +114,7 @@ describe('a run of checks', () => {
     await expect(judge([check(work)], { signal: ending.signal })).rejects.toThrow('ended by a person');
   });
 
-  it('gives a clause the verdict of the worst of its checks', () => {
+  it('a run of checks gives a clause the verdict of the worst of its checks', () => {
     const of = (clause: string, outcome: CheckResult['outcome']) => resultOf({ clause, outcome });
     const clauses = groupByClause([
       of('A', 'passed'),
@@ -152,7 +152,7 @@ function hostileResults(): CheckResult[] {
 const reported = () => hostileResults().map((it) => toReported(it, { target: 'http://127.0.0.1/vqr', seed: 7 }));
 
 describe('the reports of a judge', () => {
-  it.skipIf(xmllint.missing)(`keep to the schema of JUnit${xmllint.note}`, async () => {
+  it.skipIf(xmllint.missing)(`JUnit reports of a judge keep to the schema${xmllint.note}`, async () => {
     const xml = junitOf(reported(), AT);
     const file = join(await temporaryFolder(), 'junit.xml');
     await writeFile(file, xml);
@@ -161,13 +161,13 @@ describe('the reports of a judge', () => {
     expect(stderr).toMatch(/junit\.xml validates$/m);
   });
 
-  it('count what differs as skipped in JUnit, where it can be seen', () => {
+  it('JUnit reports of a judge count what differs as skipped, where it can be seen', () => {
     const xml = junitOf(reported(), AT);
     expect(xml).toContain('tests="5" failures="1" errors="1" skipped="2"');
     expect(xml.match(/<skipped message="differs: /g)).toHaveLength(1);
   });
 
-  it('have what differs as to do in TAP', () => {
+  it('TAP reports of a judge have what differs as to do', () => {
     const points = tapOf(reported())
       .split('\n')
       .filter((line) => /^(not )?ok /.test(line));
@@ -181,7 +181,7 @@ describe('the reports of a judge', () => {
     expect(points[2]).toMatch(/^not ok 3 - GEN-6 a title # TODO /);
   });
 
-  it('count what differs in the last line for programs', () => {
+  it('the last line for programs counts what differs', () => {
     const lines: string[] = [];
     const out = { write: (text: string) => lines.push(text) };
     const progress = progressOn({ out, err: { write: () => true } }, { target: 't', seed: 7, what: 'checks' });
@@ -191,7 +191,7 @@ describe('the reports of a judge', () => {
     expect(lines.at(-1)).toBe('PAYBOX-BENCH END passed=1 failed=1 skipped=1 missing=1 differs=1 exit=1\n');
   });
 
-  it('are a page that holds no script and no element that a text brought', () => {
+  it('the page of a judge holds no script and no element that a text brought', () => {
     const page = conformancePage([{ target: HOSTILE, results: hostileResults() }], AT);
     expect(page).not.toMatch(/<script|<img/);
     expect(page).toContain('default-src &#39;none&#39;');
@@ -201,7 +201,7 @@ describe('the reports of a judge', () => {
 });
 
 describe('what stands in evidence', () => {
-  it('has no password, no token and no checkSum, whatever holds it', () => {
+  it('evidence has no password, no token and no checkSum, whatever holds it', () => {
     const masks = new Redactor();
     for (const secret of ['pa$$word', 'dXNlcjpwYSQkd29yZA==']) masks.addSecret(secret);
     const masked = JSON.stringify([
@@ -214,7 +214,7 @@ describe('what stands in evidence', () => {
     expect(masked).toContain('Basic •••');
   });
 
-  it('has every reason, although the answers in them are cut off', () => {
+  it('evidence has every reason, although its answers are cut off', () => {
     const reason = (what: string) => `${what}: expected a refusal, the answer is 200 {"access_token":"eyJhbGci`;
     const masked = new Redactor().text(['one', 'two', 'three'].map(reason).join('; '));
     expect(masked.match(/(one|two|three): expected a refusal, the answer is 200 {"access_token":"•••/g)).toHaveLength(
@@ -235,7 +235,7 @@ describe.each([
   const roomOf = (clause: string) => clause.replace(/-\d+$/, '');
   const named = unjudged.flatMap(({ clauses }) => clauses);
 
-  it('is judged, or named as not judged with the reason, and never both', () => {
+  it('each clause is judged, or named as not judged with the reason, and never both', () => {
     expect(CLAUSES.length).toBeGreaterThan(120);
     const judged = new Set<string>(checks.map(({ clause }) => clause));
     const isNamed = (clause: string) => named.includes(clause) || named.includes(roomOf(clause));
@@ -244,14 +244,14 @@ describe.each([
     expect([...judged].filter((it) => !CLAUSES.includes(it))).toEqual([]);
   });
 
-  it('stands there once, and is one that there is', () => {
+  it('each clause in the lists of a judge stands there once, and exists', () => {
     const rooms = new Set(CLAUSES.map(roomOf));
     expect(named.filter((it) => !rooms.has(it) && !CLAUSES.includes(it))).toEqual([]);
     expect(new Set(named).size).toBe(named.length);
     expect(unjudged.filter(({ why }) => why.length < 10)).toEqual([]);
   });
 
-  it('stands in the page with its reason where it is not judged', () => {
+  it('a clause that is not judged stands in the page with its reason', () => {
     const page = conformancePage([{ target: 'it', results: [], notJudged: unjudged }], AT);
     for (const { clauses, why } of unjudged) {
       expect(page).toContain(`<td>${clauses.join(', ')}</td><td>${why.replaceAll("'", '&#39;')}</td>`);
@@ -260,7 +260,7 @@ describe.each([
 });
 
 describe('the checks of a service', () => {
-  it('have each a name of their own, and a clause of PROTOCOL.md', () => {
+  it('the checks of a service have distinct names, and a clause of PROTOCOL.md each', () => {
     const names = SERVICE_CHECKS.map(({ clause, title }) => `${clause} ${title}`);
     expect(new Set(names).size).toBe(names.length);
     expect(SERVICE_CHECKS.filter(({ clause }) => !CLAUSES.includes(clause))).toEqual([]);

@@ -43,14 +43,14 @@ vi.mock('../../src/device/box/push.ts', async (importOriginal) => {
 judged.now = new AsyncLocalStorage<Judged>();
 
 describe('our own box in the public dialect', () => {
-  it('seen by a panel holds every clause (VQD-1, VQD-2, VQD-4, DIA-1 to DIA-8)', async () => {
+  it('our box in the public dialect holds every clause, seen by a panel (VQD-1, VQD-2, VQD-4, DIA-1 to DIA-8)', async () => {
     const results = await judgeDialect({ breaks: [] });
     expect(troubles(results)).toEqual([]);
     expect(results).toHaveLength(DIALECT_CHECKS.length);
   }, 240_000);
 
   // Painting and decoding pictures is slow.
-  it('seen by its picture shows its QRs (DIA-2, DIA-4)', async () => {
+  it('our box in the public dialect shows its QRs, seen by its picture (DIA-2, DIA-4)', async () => {
     const checks = DIALECT_CHECKS.filter(({ clause }) => ['DIA-2', 'DIA-4'].includes(clause));
     expect(troubles(await judgeDialect({ breaks: [] }, { probe: screenProbe(), checks }))).toEqual([]);
   }, 240_000);
@@ -58,7 +58,7 @@ describe('our own box in the public dialect', () => {
 
 describe.concurrent('a box of the dialect that', () => {
   it.for(Object.entries(DIALECT_MUTANTS))(
-    '%s is told so by its clause, and by no other',
+    'the judge fails a box of the dialect that %s by its clause, and by no other',
     { timeout: MUTANT_TIMEOUT_MS },
     async ([, mutant], { task }) => {
       const panel = new Panel();
@@ -72,13 +72,13 @@ describe.concurrent('a box of the dialect that', () => {
 });
 
 describe('the judge of a box of the dialect', () => {
-  it('has a mutant for each clause that it judges, and no mutant of a clause that it does not judge', () => {
+  it('the judge of a box of the dialect has a mutant for each clause that it judges, and no other mutant', () => {
     const clauses = [...new Set(DIALECT_CHECKS.map(({ clause }) => clause))].sort();
     const broken = [...new Set(Object.values(DIALECT_MUTANTS).flatMap(({ breaks }) => breaks))].sort();
     expect(broken).toEqual(clauses);
   });
 
-  it('has titles that tell its checks apart', () => {
+  it('the checks of a box of the dialect have distinct titles', () => {
     const names = DIALECT_CHECKS.map(({ clause, title }) => `${clause} ${title}`);
     expect(new Set(names).size).toBe(names.length);
   });

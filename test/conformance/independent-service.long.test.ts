@@ -9,18 +9,21 @@ const entriesOf = <F extends Fault>(faults: Readonly<Record<F, readonly string[]
   Object.entries(faults) as [F, readonly string[]][];
 
 describe.concurrent('a service that was written from the documents alone', { timeout: MUTANT_TIMEOUT_MS }, () => {
-  it.each([true, false])('raises no alarm, also with --strict; its box is on: %s', async (isBoxOn) => {
-    const results = await judgeIndependent([], { strict: isBoxOn, isBoxOn });
-    expect(results.filter(({ outcome }) => outcome !== 'passed' && outcome !== 'skipped')).toEqual([]);
-    const skipped = results.filter(({ outcome }) => outcome === 'skipped');
-    expect(skipped.filter(({ reason }) => !/^needs a box that (the bench can simulate|shows)/.test(reason))).toEqual(
-      [],
-    );
-    expect(clausesOf(results, 'passed').length).toBeGreaterThan(35);
-  });
+  it.each([true, false])(
+    'an independent service raises no alarm, also with --strict; its box is on: %s',
+    async (isBoxOn) => {
+      const results = await judgeIndependent([], { strict: isBoxOn, isBoxOn });
+      expect(results.filter(({ outcome }) => outcome !== 'passed' && outcome !== 'skipped')).toEqual([]);
+      const skipped = results.filter(({ outcome }) => outcome === 'skipped');
+      expect(skipped.filter(({ reason }) => !/^needs a box that (the bench can simulate|shows)/.test(reason))).toEqual(
+        [],
+      );
+      expect(clausesOf(results, 'passed').length).toBeGreaterThan(35);
+    },
+  );
 
   it.for(entriesOf(WRONGS))(
-    'fails its clauses and no others without --strict: %s',
+    'an independent service with a fault fails its clauses and no others without --strict: %s',
     async ([fault, clauses], { task }) => {
       const results = await judgeIndependent([fault], { checks: checksNear(SERVICE_CHECKS, clauses) });
       const reasons = keepOutcomes(task, results);
@@ -28,14 +31,17 @@ describe.concurrent('a service that was written from the documents alone', { tim
     },
   );
 
-  it.for(entriesOf(CHOICES))('only differs in its clauses: %s', async ([fault, clauses], { task }) => {
-    const results = await judgeIndependent([fault], { checks: checksNear(SERVICE_CHECKS, clauses) });
-    const reasons = keepOutcomes(task, results);
-    expect(clausesOf(results, 'failed'), reasons).toEqual([]);
-    expect(clausesOf(results, 'differs'), reasons).toEqual(clauses.toSorted());
-  });
+  it.for(entriesOf(CHOICES))(
+    'an independent service with a difference only differs in its clauses: %s',
+    async ([fault, clauses], { task }) => {
+      const results = await judgeIndependent([fault], { checks: checksNear(SERVICE_CHECKS, clauses) });
+      const reasons = keepOutcomes(task, results);
+      expect(clausesOf(results, 'failed'), reasons).toEqual([]);
+      expect(clausesOf(results, 'differs'), reasons).toEqual(clauses.toSorted());
+    },
+  );
 
-  it('is skipped, and not failed, where its box is off and so cannot tell of a wrong checkSum', async () => {
+  it('an independent service whose box is off is skipped, and not failed, where it cannot judge a wrong checkSum', async () => {
     const checks = SERVICE_CHECKS.filter(({ clause }) => clause === 'SUM-1');
     const results = await judgeIndependent(['any checkSum is taken'], { checks, isBoxOn: false });
     expect(results.map(({ level, outcome }) => [level, outcome])).toEqual([

@@ -131,7 +131,7 @@ const toPartner = (tampering: Tampering) => (through: Through) => ({
 });
 
 describe.concurrent('a service that is wrong', { timeout: MUTANT_TIMEOUT_MS }, () => {
-  it('is not what these tests begin with', async () => {
+  it('the judge finds no fault in the service that its mutants begin with', async () => {
     const both = (through: Through) => ({ ...behind({})(through), ...toPartner({})(through) });
     const results = await judged(both, undefined, true);
     expect(results.filter(({ outcome }) => outcome === 'failed')).toEqual([]);
@@ -139,7 +139,7 @@ describe.concurrent('a service that is wrong', { timeout: MUTANT_TIMEOUT_MS }, (
   });
 
   it.for(BEHIND_A_PROXY)(
-    'is seen by its clauses and no others: %s',
+    'the judge finds a wrong service by its clauses and no others: %s',
     async ([, outcome, clauses, tampering], { task }) => {
       const results = await judged(behind(tampering()), clauses);
       const reasons = keepOutcomes(task, results);
@@ -148,20 +148,26 @@ describe.concurrent('a service that is wrong', { timeout: MUTANT_TIMEOUT_MS }, (
     },
   );
 
-  it('is seen by its clauses and no others: SUCCESS is answered before the QR is on the screen', async ({ task }) => {
+  it('the judge finds a wrong service by its clauses and no others: SUCCESS is answered before the QR is on the screen', async ({
+    task,
+  }) => {
     const results = await judged(() => ({ config: { confirm: 'accepted' } }), ['SND-3']);
     const reasons = keepOutcomes(task, results);
     expect(clausesOf(results, 'failed'), reasons).toEqual(['SND-3']);
   });
 
-  it('is seen by its clauses and no others: a paid order stays on the box that showed it first', async ({ task }) => {
+  it('the judge finds a wrong service by its clauses and no others: a paid order stays on the box that showed it first', async ({
+    task,
+  }) => {
     const changes = behind(without('"why":"paid"')());
     const results = await judged((through) => ({ isWithoutBox: false, ...changes(through) }), ['CBK-7']);
     const reasons = keepOutcomes(task, results);
     expect(clausesOf(results, 'failed'), reasons).toEqual(['CBK-7']);
   });
 
-  it('is seen by its clauses and no others: a payment is of a newer order than a box shows', async ({ task }) => {
+  it('the judge finds a wrong service by its clauses and no others: a payment is of a newer order than a box shows', async ({
+    task,
+  }) => {
     const newer: Tampering = {
       request: (it) => {
         it.body = it.body.replace(/"orderId":"SHOWN-/, '"orderId":"NEWER-');
@@ -173,7 +179,7 @@ describe.concurrent('a service that is wrong', { timeout: MUTANT_TIMEOUT_MS }, (
     expect([...clausesOf(results, 'failed'), ...clausesOf(results, 'differs')], reasons).toEqual(['CBK-6']);
   });
 
-  it('only differs where the specification leaves the choice: pages of HTML, its own codes and more fields', async () => {
+  it('a service only differs where the specification leaves the choice: pages of HTML, its own codes and more fields', async () => {
     const other: Tampering = {
       answer: (it, request) => {
         if (it.status === 401) Object.assign(it, { status: 403, body: '<h1>Forbidden</h1>' });
@@ -189,7 +195,7 @@ describe.concurrent('a service that is wrong', { timeout: MUTANT_TIMEOUT_MS }, (
 });
 
 describe('every clause that is judged at a service', () => {
-  it('has a fault that its own checks see', () => {
+  it('every clause that is judged at a service has a mutant that its own checks find', () => {
     const own = [...Object.values(WRONGS), ...Object.values(CHOICES), ...BEHIND_A_PROXY.map((it) => it[2])];
     const caught = new Set<string | undefined>([...own.map(([first]) => first), 'SND-3']);
     const judgedClauses = new Set<string>(SERVICE_CHECKS.map(({ clause }) => clause));

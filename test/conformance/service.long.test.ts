@@ -9,7 +9,7 @@ import { clausesOf, judgeEmulated } from './service-fixture.ts';
 import { ACCOUNT, FIRST, http, judged, reasons } from './service-judged.ts';
 
 describe('our own service', () => {
-  it('LEN-1 keeps every clause about calls to the letter too', async () => {
+  it('LEN-1 our own service keeps every clause about calls to the letter too', async () => {
     const checks = SERVICE_CHECKS.filter(({ clause }) => /^(ERR|LIM|GEN|SND|CBK|SUM)-/.test(clause));
     const results = await judgeEmulated({ isWithoutBox: true, isQuick: true, config: { strict: true } }, { checks });
     expect(results.filter(({ outcome }) => outcome !== 'passed' && outcome !== 'skipped')).toEqual([]);
@@ -17,7 +17,7 @@ describe('our own service', () => {
 });
 
 describe('something that is no such service', () => {
-  it('is left after three checks when it takes requests and says nothing', async () => {
+  it('the judge stops after three checks at a program that accepts requests and answers nothing', async () => {
     let requests = 0;
     const url = await http(() => {
       requests += 1;
@@ -29,7 +29,7 @@ describe('something that is no such service', () => {
     expect(requests).toBe(3);
   });
 
-  it('is left when its answers drip for ever', async () => {
+  it('the judge stops at a program whose answers drip for ever', async () => {
     const url = await http((_request, response) => {
       const drip = setInterval(() => response.write(' '), 50);
       response.once('close', () => clearInterval(drip));
@@ -37,7 +37,7 @@ describe('something that is no such service', () => {
     expect(await judged(url, FIRST)).toMatchObject([{ outcome: 'failed', reason: 'no whole answer within 0.5 s' }]);
   });
 
-  it('is told so when its answers have no end', async () => {
+  it('the judge names a program whose answers have no end', async () => {
     const url = await http((_request, response) => {
       const more = () => {
         while (!response.destroyed && response.write('x'.repeat(65_536)));
@@ -49,7 +49,7 @@ describe('something that is no such service', () => {
     expect(await judged(url, FIRST)).toMatchObject([{ outcome: 'failed', reason }]);
   });
 
-  it('is told so when it answers any JSON to everything', async () => {
+  it('the judge names a program that answers any JSON to everything', async () => {
     for (const body of [
       'null',
       '[]',
@@ -74,7 +74,7 @@ interface Ready {
 }
 
 describe('paybox judge service', () => {
-  it('judges programs that run, by what it is told of them', async () => {
+  it('paybox judge service judges programs that run, by its options', async () => {
     const folder = await temporaryFolder();
     const ports = await Promise.all([freePort(), freePort(), freePort(), freePort()]);
     const [http, mqtt, box, listen] = ports.map(String) as [string, string, string, string];
@@ -113,7 +113,7 @@ describe('paybox judge service', () => {
     expect(page).toContain('•••');
   }, 240_000);
 
-  it('tells no token of a service that gives one to anybody', async () => {
+  it('paybox judge service shows no token of a service that gives one to anybody', async () => {
     const token = 'a-token-that-was-given-to-anybody';
     const baseUrl = await http((request, response) => {
       // Without its name, as a service may tell it where nobody expects it.
@@ -133,7 +133,7 @@ describe('paybox judge service', () => {
     for (const text of [output, ...files]) expect(text).not.toContain(token.slice(0, 20));
   });
 
-  it('ends with 3 when nobody answers, and with 1 when a clause does not hold', async () => {
+  it('paybox judge service ends with 3 when nobody answers, and with 1 when a clause does not hold', async () => {
     const folder = await temporaryFolder();
     await writeFile(join(folder, 'password'), 'shop-secret');
     const account = ['--account', '1', '--bank', 'MB', '--holder', 'A', '--password-file', join(folder, 'password')];
@@ -164,7 +164,7 @@ describe('paybox judge service', () => {
     );
   });
 
-  it('names in its reports how many checks a Ctrl-C has left without a verdict', async () => {
+  it('paybox judge service reports how many checks a Ctrl-C has left without a verdict', async () => {
     const folder = await temporaryFolder();
     const junit = join(folder, 'junit.xml');
     await writeFile(join(folder, 'password'), 'shop-secret');
@@ -181,7 +181,7 @@ describe('paybox judge service', () => {
     expect(text).toMatch(/name="… \d+ checks".*\n?.*the run was ended before their verdicts/);
   });
 
-  it('judges our own gateway and agent when it is told nothing', async () => {
+  it('paybox judge service judges our own gateway and agent by default', async () => {
     const folder = await temporaryFolder();
     const reports = ['--junit', join(folder, 'j.xml'), '--tap', join(folder, 't.tap')];
     const service = await payboxToEnd('judge', 'service', '--strict', '--only', 'GEN', ...reports);

@@ -18,7 +18,7 @@ function tcp(onSocket: (socket: Socket) => void): Promise<string> {
 }
 
 describe('our own service', () => {
-  it('is as every clause says, skipping nothing', async () => {
+  it('our own service keeps every clause, and no check is skipped', async () => {
     const results = await judgeEmulated({});
     expect(results.filter(({ outcome }) => outcome !== 'passed')).toEqual([]);
     expect(results.length).toBe(SERVICE_CHECKS.length);
@@ -26,7 +26,7 @@ describe('our own service', () => {
 });
 
 describe('something that is no such service', () => {
-  it('is told so when it is a page of the web', async () => {
+  it('the judge names a web page that is no service', async () => {
     const results = await judged(await http((_request, response) => response.end('<html>Welcome</html>')));
     expect(clausesOf(results, 'failed')).toContain('TOK-1');
     expect(results[0]?.reason).toBe('the answer has no access_token');
@@ -34,7 +34,7 @@ describe('something that is no such service', () => {
     expect(reasons(results)).toContain('needs a token, but /api/token_generate answered 200 <html>Welcome</html>');
   });
 
-  it('is missing when nobody is there', async () => {
+  it('the judge reports a service that is not there as missing', async () => {
     const results = await judged(`http://127.0.0.1:${await freePort()}/vqr`);
     expect(clausesOf(results, 'failed')).toEqual([]);
     expect(results[0]).toMatchObject({
@@ -44,13 +44,13 @@ describe('something that is no such service', () => {
     expect(results.at(-1)?.outcome).toBe('missing');
   });
 
-  it('is told so when it does not speak HTTP', async () => {
+  it('the judge names a program that does not speak HTTP', async () => {
     const url = await tcp((socket) => socket.once('data', () => socket.end('220 mail.example.com ESMTP\r\n\r\n')));
     const reason = expect.stringMatching(/^the answer is not HTTP/);
     expect(await judged(url, FIRST)).toMatchObject([{ outcome: 'failed', reason }]);
   });
 
-  it('is left when it closes every connection', async () => {
+  it('the judge stops at a program that closes every connection', async () => {
     const url = await tcp((socket) => socket.once('data', () => socket.destroy()));
     const results = await judged(url);
     expect(results[0]?.reason).toMatch(/^the connection ended without a whole answer/);

@@ -98,7 +98,7 @@ function alike(content: string): RegExp {
 }
 
 describe('no text reaches a device as a command', () => {
-  it.each(DEVICES)('THR-7 of %s, whatever a partner or a payer typed', async (name) => {
+  it.each(DEVICES)('THR-7 no text reaches %s as a command, whatever a partner or a payer typed', async (name) => {
     const cable = new Cable(EMULATORS[name]);
     const emulator = cable.panel;
     const io = { ...testIo(await temporaryFolder()), openSerial: () => cable.open() };
@@ -121,7 +121,7 @@ describe('no text reaches a device as a command', () => {
     );
   });
 
-  it('THR-7 of a terminal: it is told colours, its own lines, and letters that can be seen', async () => {
+  it('THR-7 no text reaches a terminal as a command: it gets colours, its own lines, and visible letters', async () => {
     const terminal = new Recorder(80, 24, DARK, 24);
     const io = testIo(await temporaryFolder(), terminal);
     const { display, show } = await openedIn(io, 'terminal', { graphics: 'blocks' });

@@ -29,7 +29,7 @@ async function arrived(device: Hardware): Promise<void> {
 }
 
 describe.skipIf(socat.missing).each(PANEL_NAMES)(`the device of the display driver %s${socat.note}`, (name) => {
-  it('leaves no QR behind when it is closed', async () => {
+  it('a display leaves no QR behind when it is closed', async () => {
     const { device, show, display } = await openPlugged(name);
     await show(PAYMENT);
     await eventually('the payment', () => device.shownQr() !== undefined || !drawsQr(display.surface));
@@ -42,7 +42,7 @@ describe.skipIf(socat.missing).each(PANEL_NAMES)(`the device of the display driv
     expect(device.received()).toHaveLength(0);
   });
 
-  it('shows the code by which a box is enrolled, and takes it away when it is closed', async () => {
+  it('a display shows the code by which a box is enrolled, and clears it when it is closed', async () => {
     const { device, show, display } = await openPlugged(name);
     await show(ENROL);
     await arrived(device);
@@ -56,7 +56,7 @@ describe.skipIf(socat.missing).each(PANEL_NAMES)(`the device of the display driv
     await eventually('the end of the QR', () => device.shownQr() === undefined);
   });
 
-  it('leaves everything else where it is when it is closed', async () => {
+  it('a display leaves everything else where it is when it is closed', async () => {
     const { device, show, display } = await openPlugged(name);
     await show(PAID);
     await arrived(device);
@@ -68,7 +68,7 @@ describe.skipIf(socat.missing).each(PANEL_NAMES)(`the device of the display driv
     expect(device.shownTexts()).toEqual(before);
   });
 
-  it('shows nothing once it is told to be blank', async () => {
+  it('a display shows nothing while it is blank', async () => {
     const { device, show } = await openPlugged(name);
     await show(PAYMENT);
     await arrived(device);
@@ -84,7 +84,7 @@ describe.skipIf(socat.missing).each(PANEL_NAMES)(`the device of the display driv
     await eventually('a blank screen', () => device.shownQr() === undefined && words().length === 0);
   });
 
-  it('is named by its port when it is not there, with what to do', async () => {
+  it('a display that is not there is named by its port, with what to do', async () => {
     const device = await plugged(EMULATORS[name]);
     await device.pty.unplug();
     await expect(openExample(name, device)).rejects.toMatchObject({
@@ -94,7 +94,7 @@ describe.skipIf(socat.missing).each(PANEL_NAMES)(`the device of the display driv
     });
   });
 
-  it('is named when another program has it open', async () => {
+  it('a display that another program has open is named', async () => {
     const { device } = await openPlugged(name);
     await expect(openExample(name, device)).rejects.toMatchObject({
       ...FAULT,
@@ -102,7 +102,7 @@ describe.skipIf(socat.missing).each(PANEL_NAMES)(`the device of the display driv
     });
   });
 
-  it('may be unplugged while idle: it asks for a drawing, which names it, and works once it is back', async () => {
+  it('a display may be unplugged while idle: it asks for a drawing, which names it, and works once it is back', async () => {
     const { device, show, display, asked } = await openPlugged(name);
     await show(IDLE);
     await device.pty.unplug();
@@ -124,7 +124,7 @@ describe.skipIf(socat.missing).each(PANEL_NAMES)(`the device of the display driv
 describe.skipIf(socat.missing).each(PANEL_NAMES.filter((name) => !ANSWERING.includes(name)))(
   `the device of the display driver %s, which answers nothing${socat.note}`,
   (name) => {
-    it('is named within the time of a draw when it takes no more bytes, and is spent', async () => {
+    it('a display that reads no more bytes is named within the time of a draw, and is spent', async () => {
       // Bytes that a stuck port drops in the end are complaints, so this device may have some.
       const device = await onPty(EMULATORS[name]);
       onTestFinished(() => device.pty.close());

@@ -11,7 +11,7 @@ describe.each([...DISPLAY_DRIVERS.keys()])('the display driver %s', (name) => {
   const drawing = it.skipIf(noPort(name));
   const note = noPort(name) ? socat.note : '';
 
-  it('is registered under its own name, with a summary and an example that its options accept', () => {
+  it('a display driver is registered under its own name, with a summary and an example that its options accept', () => {
     const driver = DISPLAY_DRIVERS.get(name);
     expect(driver?.name).toBe(name);
     expect(driver?.summary).not.toBe('');
@@ -42,7 +42,7 @@ describe.each([...DISPLAY_DRIVERS.keys()])('the display driver %s', (name) => {
     await expect(show(PAYMENT)).rejects.toMatchObject(FAULT);
   });
 
-  it('refuses options that it does not know, and names them', () => {
+  it('a display driver refuses options that it does not know, and names them', () => {
     const driver = DISPLAY_DRIVERS.get(name);
     const configure = () => driver?.configure({ ...(driver.example as object), widht: 3 });
     expect(configure).toThrow(ZodError);
@@ -51,7 +51,7 @@ describe.each([...DISPLAY_DRIVERS.keys()])('the display driver %s', (name) => {
 });
 
 describe.skipIf(socat.missing).each(PANEL_NAMES)(`the device of the display driver %s${socat.note}`, (name) => {
-  it('shows what is drawn: the content, and the QR where it has one', async () => {
+  it('a display shows what is drawn: the content, and the QR where it has one', async () => {
     const { device, show, display } = await openPlugged(name);
     await show(PAYMENT);
     await expectPayment(device, display.surface);

@@ -39,7 +39,7 @@ async function frameOf(width: number, height: number) {
 
 describe('a box that waits to be enrolled', () => {
   it.each(LARGE)(
-    'says on %i x %i what this is, the code and the device, beside a QR that scans',
+    'an enrolment screen of %i x %i says what this is, the code and the device, beside a QR that scans',
     async (width, height) => {
       const items = await itemsOf(width, height);
       const said = saidIn(items);
@@ -54,18 +54,21 @@ describe('a box that waits to be enrolled', () => {
     },
   );
 
-  it.each(SMALL)('says on %i x %i the code and the device, without a QR', async (width, height) => {
+  it.each(SMALL)('an enrolment screen of %i x %i says the code and the device, without a QR', async (width, height) => {
     const items = await itemsOf(width, height);
     expect(saidIn(items).join(' ')).toMatch(/7KQF[- ]2M8C[- ]4TZN.*VVB000001/);
     expect(items.some((item) => item.kind === 'qr')).toBe(false);
   });
 
-  it.each([...LARGE, ...SMALL])('says on %i x %i the code also where its QR would take all', async (width, height) => {
-    for (const length of [100, 300, 700, 2_900]) {
-      const said = saidIn(await itemsOf(width, height, payloadOf(length)));
-      expect(said.join(' '), `${length} characters`).toMatch(/7KQF[- ]2M8C[- ]4TZN/);
-    }
-  });
+  it.each([...LARGE, ...SMALL])(
+    'an enrolment screen of %i x %i says the code also where its QR would fill it',
+    async (width, height) => {
+      for (const length of [100, 300, 700, 2_900]) {
+        const said = saidIn(await itemsOf(width, height, payloadOf(length)));
+        expect(said.join(' '), `${length} characters`).toMatch(/7KQF[- ]2M8C[- ]4TZN/);
+      }
+    },
+  );
 
   it.each([
     [80, 24, true],

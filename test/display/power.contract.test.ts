@@ -48,7 +48,7 @@ async function shown(
 }
 
 describe.each(WITH_QR)('a $title that loses its power while a QR is on it', ({ name, make, options, tells }) => {
-  it('shows the QR again once power is back, and is said to have failed while it cannot be asked', async () => {
+  it('a panel that loses its power shows the QR again once it is back, and is said to have failed while it cannot be asked', async () => {
     const on = await shown(name, make, PAYMENT, options);
     expect(await on.qr()).toBe(PAYMENT.qrCode);
     on.cutPower();
@@ -79,7 +79,7 @@ describe.each(WITH_QR)('a $title that loses its power while a QR is on it', ({ n
 });
 
 describe.each(CHARACTERS)('a %s that loses its power', (name) => {
-  it('shows its page again once power is back', async () => {
+  it('a panel that loses its power shows its page again once it is back', async () => {
     const on = await shown(name, EMULATORS[name]);
     const page = on.panel.shownTexts();
     expect(page.join(' ')).toContain('50.000');
@@ -92,7 +92,7 @@ describe.each(CHARACTERS)('a %s that loses its power', (name) => {
 });
 
 describe('an ESC/POS printer that loses its power', () => {
-  it('prints nothing a second time', async () => {
+  it('an ESC/POS printer that loses its power prints nothing a second time', async () => {
     const on = await onSwitch('escpos', (send) => new EscposEmulator(send), PAYMENT, source);
     const { slips } = on.panel.emulator;
     expect(slips.map(({ qr }) => qr?.payload)).toEqual([PAYMENT.qrCode]);
@@ -137,7 +137,7 @@ describe('what a display at rest is sent', () => {
     expect(on.outcomes).toHaveLength(1);
   });
 
-  it('is nothing once it is blank', async () => {
+  it('a blank display at rest gets no bytes', async () => {
     const on = await shown('cd5220', EMULATORS.cd5220);
     on.screen.present({ kind: 'blank' });
     await on.within(1_000, 'blank', () => on.panel.shownTexts().join('') === '');
@@ -147,7 +147,7 @@ describe('what a display at rest is sent', () => {
   });
 });
 
-it('has every driver on a serial port in it', () => {
+it('the test of power has every driver on a serial port in it', () => {
   const tested = new Set<string>([...WITH_QR.map(({ name }) => name), ...CHARACTERS]);
   expect([...tested].toSorted()).toEqual([...PANEL_NAMES].toSorted());
   expect(PANEL_NAMES.every((name) => DISPLAY_DRIVERS.has(name))).toBe(true);

@@ -6,7 +6,7 @@ import { payloadOf, QR_CODE } from './scenes.ts';
 const LEVELS = ['L', 'M', 'Q', 'H'];
 
 describe('a QR in a square', () => {
-  it('keeps whole modules, a quiet zone and the square, for any payload and room', () => {
+  it('a QR in a square keeps whole modules, a quiet zone and the square, for any payload and room', () => {
     fc.assert(
       fc.property(fc.integer({ min: 1, max: 600 }), fc.integer({ min: 0, max: 900 }), (length, space) => {
         const fit = fitQr(payloadOf(length), space);
@@ -27,7 +27,7 @@ describe('a QR in a square', () => {
     );
   });
 
-  it('takes stronger correction only where it is free', () => {
+  it('a QR in a square has stronger correction only where it is free', () => {
     const weakest = fitQr(QR_CODE, 450, 'L');
     const strongest = fitQr(QR_CODE, 450);
     const roomy = fitQr(QR_CODE, 80);
@@ -45,7 +45,7 @@ describe('a QR in a square', () => {
     expect(sizes.size).toBeGreaterThan(5);
   });
 
-  it('gives up the quiet zone to 2 modules, and not further', () => {
+  it('a QR in a square gives up the quiet zone to 2 modules, and not further', () => {
     const quiet = (space: number) => {
       const fit = fitQr(QR_CODE, space);
       return fit.ok ? fit.qr.quietModules : undefined;
@@ -55,7 +55,7 @@ describe('a QR in a square', () => {
     expect([135, 134].map(quiet), 'but not for a third').toEqual([4, 4]);
   });
 
-  it('names modules and pixels when it refuses', () => {
+  it('a QR that does not fit is refused with its modules and pixels', () => {
     expect(fitQr(QR_CODE, 40)).toEqual({
       ok: false,
       sideMin: 41,

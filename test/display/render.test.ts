@@ -69,14 +69,14 @@ describe('the code on the screen', () => {
     }
   });
 
-  it('gets the whole screen where it would be hard to read beside texts', async () => {
+  it('a code has the whole screen where it would be hard to read beside texts', async () => {
     const renderer = await openRenderer({ kind: 'pixels', width: 320, height: 240 }, source);
     expect(renderer.checkQr(payloadOf(220))).toMatchObject({ ok: true, modulePixels: 3 });
     const small = await openRenderer({ kind: 'pixels', width: 240, height: 240 }, source);
     expect(small.checkQr(payloadOf(280))).toMatchObject({ ok: true, modulePixels: 3 });
   });
 
-  it('is left out where there is no room, and the amount is shown instead', async () => {
+  it('a code is left out where there is no room, and the amount is shown instead', async () => {
     const renderer = await openRenderer({ kind: 'pixels', width: 64, height: 32 }, source);
     expect(renderer.checkQr(payloadOf(142)).ok).toBe(false);
     const picture = pixels(renderer.render(PAYMENT));
@@ -84,7 +84,7 @@ describe('the code on the screen', () => {
     expect(colors).toEqual(new Set([0x000000, 0xd8d8d8]));
   });
 
-  it('is opaque, of the right size, and the same every time', async () => {
+  it('a picture of the screen is opaque, of the right size, and the same every time', async () => {
     const renderer = await openRenderer({ kind: 'pixels', width: 480, height: 320 }, source);
     const frame = pixels(renderer.render(PAYMENT));
     const first = Uint8Array.from(frame.data);
@@ -96,7 +96,7 @@ describe('the code on the screen', () => {
     expect(Buffer.compare(pixels(renderer.render(PAYMENT)).data, first)).toBe(0);
   });
 
-  it('is refused on a display of characters alone', async () => {
+  it('a picture of the screen is refused on a display of characters alone', async () => {
     const renderer = await openRenderer({ kind: 'characters', columns: 20, rows: 4, halfBlocks: false }, source);
     expect(renderer.checkQr(payloadOf(94))).toMatchObject({ ok: false, reason: expect.stringContaining('characters') });
   });

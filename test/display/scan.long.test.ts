@@ -49,7 +49,7 @@ describe('photographs of a payment', () => {
     expect(shares.filter(({ share, familyLeast }) => share < familyLeast)).toEqual([]);
   });
 
-  it('are not read where noise is stronger than the light of the code', async () => {
+  it('photographs of a payment are not read where noise is stronger than the light of the code', async () => {
     const screen = await paymentOn(128, 64);
     const dim = { ...screen, data: screen.data.map((byte, at) => (at % 4 === 3 ? byte : byte >> 5)) };
     const strong = DISTORTIONS.filter(({ noise }) => noise !== undefined);

@@ -6,7 +6,7 @@ import { anyChar, fc } from '../support/properties.ts';
 import { anyScene, PAYMENT, QR_CODE, SCENES } from './scenes.ts';
 
 describe('text for a screen', () => {
-  it('has only characters that a screen can draw, whatever comes', () => {
+  it('a text for a screen has only characters that a screen can draw, whatever comes', () => {
     fc.assert(
       fc.property(fc.string({ unit: anyChar }), (text) => {
         const clean = cleanText(text);
@@ -34,7 +34,7 @@ describe('text for a screen', () => {
     expect(cleanText(text)).toBe(clean);
   });
 
-  it('loses its accents for displays that have none', () => {
+  it('a text for a screen loses its accents for displays that have none', () => {
     expect(withoutAccents('Đã nhận 50.000 ₫ • “Phở” …')).toBe('Da nhan 50.000 d - "Pho" ~');
   });
 
@@ -59,7 +59,7 @@ describe('text for a screen', () => {
 });
 
 describe('the screen in words', () => {
-  it('says all of a payment, the payload on a line of its own', () => {
+  it('the screen in words says all of a payment, the payload on a line of its own', () => {
     expect(sceneText({ ...PAYMENT, online: false })).toBe(
       [
         'Quét mã để thanh toán',
@@ -89,7 +89,7 @@ describe('the screen in words', () => {
     expect(scene && sceneText(scene).split('\n')[0]).toBe(title);
   });
 
-  it('is whole lines without control characters, whatever the scene', () => {
+  it('the screen in words is whole lines without control characters, whatever the scene', () => {
     fc.assert(
       fc.property(anyScene, (scene) => {
         expect(sceneText(scene)).toMatch(/^(\P{Cc}+\n)*$/u);

@@ -21,7 +21,7 @@ describe.skipIf(missing)(`paybox doctor --gateway at a PostgreSQL server that ke
     await server().run(url, 'select pg_reload_conf()');
   };
 
-  it('STO-5 says what a failover may lose, and that payments wait for a standby that is not there', async () => {
+  it('STO-5 doctor says what a failover may lose, and that payments wait for a standby that is not there', async () => {
     const url = await server().database();
     const alone = await findingsAt(url);
     expect(alone('database')).toMatchObject({
@@ -68,7 +68,7 @@ describe.skipIf(missing)(`paybox doctor --gateway at a PostgreSQL server that ke
     await change(url, { synchronous_standby_names: '' });
   });
 
-  it('STO-5 says that the gateway waits for the disk, whatever the server does for others', async () => {
+  it('STO-5 doctor says that the gateway waits for the disk, whatever the server does for others', async () => {
     const url = await server().database();
     await change(url, { synchronous_commit: 'off' });
     await eventually('the change', async () =>
@@ -78,7 +78,7 @@ describe.skipIf(missing)(`paybox doctor --gateway at a PostgreSQL server that ke
     await change(url, { synchronous_commit: 'on' });
   });
 
-  it('SHA-10 names the clock of this machine where it differs, and a server that is not there, never with the password', async () => {
+  it('SHA-10 doctor names the clock of this machine where it differs, and a server that is not there, never with the password', async () => {
     const url = await server().database();
     for (const [ms, found] of [
       [3_600_000, 'the clock of this machine is 3600 s ahead of that of the database'],
@@ -101,7 +101,7 @@ describe.skipIf(missing)(`paybox doctor --gateway at a PostgreSQL server that ke
 describe.skipIf(missing)(`paybox doctor --gateway at a PostgreSQL server that may lose what it has${note}`, () => {
   const server = postgresServer();
 
-  it('STO-5 says so', async () => {
+  it('STO-5 doctor says that a PostgreSQL server may lose what it has', async () => {
     expect((await findingsAt(await server().database()))('database disk')).toEqual({
       ...{ check: 'database disk', result: 'failed' },
       found: expect.stringMatching(/^fsync and full_page_writes are off: .* may lose or damage acknowledged payments$/),

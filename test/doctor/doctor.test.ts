@@ -51,7 +51,7 @@ async function findings(file: string): Promise<{ code: number | string; of: (che
 }
 
 describe('paybox doctor', () => {
-  it('ends with 0 when all is well and prints the verdict for each length of QR', async () => {
+  it('doctor ends with 0 when nothing is wrong and prints the verdict for each length of QR', async () => {
     const { file, gatewayPort } = await configWith({});
     await startGateway(gatewayPort);
     const { code, output } = await payboxToEnd('doctor', '--config', file);
@@ -63,7 +63,7 @@ describe('paybox doctor', () => {
       );
   });
 
-  it('ends with 1 and says what to do when no gateway listens', async () => {
+  it('doctor ends with 1 and says what to do when no gateway listens', async () => {
     const { file, gatewayPort } = await configWith({});
     const { code, of } = await findings(file);
     expect(code).toBe(1);
@@ -72,7 +72,7 @@ describe('paybox doctor', () => {
     expect(of('display png')?.result).toBe('ok');
   });
 
-  it('warns where a display cannot show a QR, and fails where it cannot be opened', async () => {
+  it('doctor warns where a display cannot show a QR, and fails where it cannot be opened', async () => {
     const small = await configWith({ displays: [{ driver: 'png', path: 'screen.png', width: 32, height: 32 }] });
     const dense = await findings(small.file);
     expect(dense.of('QR of 94 characters')).toMatchObject({
@@ -83,7 +83,7 @@ describe('paybox doctor', () => {
     expect((await findings(absent.file)).of('display terminal')).toMatchObject({ result: 'failed' });
   });
 
-  it('warns of no refusal for a display beside the first, which confirms the pushes alone', async () => {
+  it('doctor warns of no refusal for a display beside the first, which confirms the pushes alone', async () => {
     const beside = { driver: 'png', path: 'pole.png', width: 32, height: 32 };
     const { file } = await configWith({ displays: [{ driver: 'png', path: 'screen.png' }, beside] });
     const { output } = await payboxToEnd('doctor', '--config', file);
@@ -91,7 +91,7 @@ describe('paybox doctor', () => {
     expect(output).not.toContain('QR_TOO_DENSE');
   });
 
-  it('says on a fresh device to copy the example that lies there', async () => {
+  it('doctor says on a fresh device to copy the example that lies there', async () => {
     const folder = await temporaryFolder();
     const file = join(folder, 'agent.yaml');
     const bare = await payboxToEnd('doctor', '--config', file);
@@ -104,7 +104,7 @@ describe('paybox doctor', () => {
     expect(fresh).toEqual({ code: 2, output: expect.stringContaining(`copy ${folder}/agent.example.yaml there`) });
   });
 
-  it('fails where the box could not write anything down', async () => {
+  it('doctor fails where the box could not write anything down', async () => {
     const { file } = await configWith({ dataDir: 'taken/box' });
     await mkdir(join(file, '..'), { recursive: true });
     await writeFile(join(file, '..', 'taken'), 'a file where a folder should be');
@@ -113,11 +113,11 @@ describe('paybox doctor', () => {
     expect(of('storage')).toMatchObject({ result: 'failed', fix: expect.stringContaining('dataDir') });
   });
 
-  it('ends with 2 for a configuration that it cannot read', async () => {
+  it('doctor ends with 2 for a configuration that it cannot read', async () => {
     expect(await payboxToEnd('doctor', '--config', '/nonexistent/box.yaml')).toMatchObject({ code: 2 });
   });
 
-  it('tries the voice with every word and a silence', async () => {
+  it('doctor tries the voice with every word and a silence', async () => {
     const recording = await recordingPlayer();
     const { file } = await configWith({ voice: await clipsConfig(recording.command) });
     const { of } = await findings(file);
@@ -126,7 +126,7 @@ describe('paybox doctor', () => {
     expect(await recording.played()).toEqual([]);
   });
 
-  it('names a clip that is missing, and that only the chime would ring', async () => {
+  it('doctor names a clip that is missing, and that only the chime would ring', async () => {
     const { command } = await recordingPlayer();
     const voice = await clipsConfig(command);
     await rm(join(voice.options.folder, 'mốt.wav'));
@@ -139,7 +139,7 @@ describe('paybox doctor', () => {
     });
   });
 
-  it.skipIf(espeak.missing)(`warns where another voice has to speak${espeak.note}`, async () => {
+  it.skipIf(espeak.missing)(`doctor warns where another voice has to speak${espeak.note}`, async () => {
     const { command } = await recordingPlayer();
     const options = { folder: await writeClips(['một']), fallback: 'espeak', player: { kind: 'aplay', command } };
     const { of } = await findings((await configWith({ voice: { driver: 'clips', options } })).file);
@@ -165,7 +165,7 @@ describe('paybox doctor', () => {
     });
   });
 
-  it('finds the tools and the chip of light and buttons, and sets no line', async () => {
+  it('doctor finds the tools and the chip of light and buttons, and sets no line', async () => {
     const command = await writeScript('gpio', 'echo "$*" >> "$HERE/calls"', 'echo "gpio (libgpiod) v2.2.1"');
     // Any device will do: its lines are not touched.
     const part = { chip: '/dev/null', command };
@@ -177,7 +177,7 @@ describe('paybox doctor', () => {
     expect(await readFile(join(command, '..', 'calls'), 'utf8')).toBe('--version\n--version\n');
   });
 
-  it('names the tool or the chip that light and buttons lack', async () => {
+  it('doctor names the tool or the chip that light and buttons lack', async () => {
     const good = await writeScript('gpio', 'echo "gpio (libgpiod) v1.6.3"');
     const strange = await writeScript('gpio', 'echo "gpio (libgpiod) v9.0"');
     const lines = { dismiss: 2 };
@@ -203,12 +203,12 @@ describe('paybox doctor', () => {
     });
   });
 
-  it('says nothing of parts and ports that are not configured', async () => {
+  it('doctor says nothing of parts and ports that are not configured', async () => {
     const { of } = await findings((await configWith({})).file);
     for (const check of ['light', 'buttons', 'serial ports']) expect(of(check)).toBeUndefined();
   });
 
-  it.skipIf(socat.missing)(`opens a serial display and lists the ports there are${socat.note}`, async () => {
+  it.skipIf(socat.missing)(`doctor opens a serial display and lists the ports there are${socat.note}`, async () => {
     const device = new UsbBitmapEmulator();
     const pty = await openPty((bytes) => device.receive(bytes));
     onTestFinished(() => pty.close());

@@ -41,7 +41,7 @@ async function running(): Promise<Partial<CheckedGateway> & { origin: string }> 
 }
 
 describe('paybox doctor --gateway', () => {
-  it('finds every hook that refuses a call without proof at the public address, as its provider would call it', async () => {
+  it('doctor finds every hook that refuses a call without proof at the public address, as its provider would call it', async () => {
     const { origin, ...gateway } = await running();
     const of = await findingsFor({ ...gateway, publicUrl: origin });
     expect(of('configuration')).toMatchObject({ result: 'ok', found: 'mode: sandbox, 6 sources of money' });
@@ -54,7 +54,7 @@ describe('paybox doctor --gateway', () => {
     expect(of('backup')).toMatchObject({ result: 'warning', found: 'none was ever taken' });
   });
 
-  it('finds a hook that something else answers, and a public address that nobody answers', async () => {
+  it('doctor finds a hook that something else answers, and a public address that nobody answers', async () => {
     const server = createServer((_request, response) => void response.writeHead(200).end('a page')).listen(
       0,
       '127.0.0.1',
@@ -72,7 +72,7 @@ describe('paybox doctor --gateway', () => {
     expect(unknown('hook feed')).toMatchObject({ result: 'skipped', found: expect.stringContaining('publicUrl') });
   });
 
-  it('finds when the gateway last handed its store out, and when a source last told of money', async () => {
+  it('doctor finds when the gateway last handed its store out, and when a source last reported money', async () => {
     const { origin, ...gateway } = await running();
     const backup = await fetch(`${origin}/_mock/backup`);
     expect((await backup.arrayBuffer()).byteLength).toBeGreaterThan(0);
@@ -96,7 +96,7 @@ describe('paybox doctor --gateway', () => {
     expect(backupFinding(at, 11 * DAY_MS)).toMatchObject({ result });
   });
 
-  it('skips, with the reason, what only the running gateway knows, or what its database keeps', async () => {
+  it('doctor skips, with the reason, what only the running gateway knows, or what its database keeps', async () => {
     const of = await findingsFor({ sources: HOOKS });
     expect(of('gateway')).toMatchObject({ result: 'failed', found: expect.stringContaining('ECONNREFUSED') });
     for (const check of ['backup', 'source feed', 'source public']) {
@@ -108,7 +108,7 @@ describe('paybox doctor --gateway', () => {
     expect(other('gateway')).toMatchObject({ result: 'warning', fix: 'restart it: this file says live' });
   });
 
-  it('finds a chain that is broken, a key of another certificate, and one that ends soon', async () => {
+  it('doctor finds a chain that is broken, a key of another certificate, and one that ends soon', async () => {
     const folder = await temporaryFolder();
     const nowMs = Date.now();
     const authority = await createAuthority('an authority', validFor(nowMs, 1));
@@ -146,7 +146,7 @@ describe('paybox doctor --gateway', () => {
     });
   });
 
-  it('advises on the certificate of the public address where TLS ends, and names no key of a box', async () => {
+  it('doctor advises on the certificate of the public address where TLS ends, and names no key of a box', async () => {
     const authority = await createAuthority('an authority that nobody knows', validFor(Date.now(), 1));
     const { cert, key } = await issue(
       authority,
@@ -165,7 +165,7 @@ describe('paybox doctor --gateway', () => {
     expect(fix).not.toContain('link.');
   });
 
-  it('is a command: 2 for a wrong file or none, 1 where a check failed', async () => {
+  it('doctor --gateway ends with 2 for a wrong file or none, with 1 where a check failed', async () => {
     const file = join(await temporaryFolder(), 'gateway.yaml');
     const publicUrl = `http://127.0.0.1:${await freePort()}`;
     await writeFile(file, JSON.stringify({ dataDir: 'data', http: { port: await freePort() }, publicUrl }));

@@ -61,7 +61,7 @@ async function network() {
 }
 
 describe('paybox doctor on the way to the gateway', () => {
-  it('finds all of it well, and says how long certificates hold', async () => {
+  it('doctor finds the way to the gateway in order, and says how long certificates hold', async () => {
     const { boxWith, http } = await network();
     const mqtt = await findings(await boxWith({}));
     expect(mqtt.code, mqtt.output).toBe(0);
@@ -75,7 +75,7 @@ describe('paybox doctor on the way to the gateway', () => {
     expect(of('login')).toMatchObject({ result: 'ok', found: 'the gateway takes it' });
   });
 
-  it('finds a secret that is not the one of the box, over both transports', async () => {
+  it('doctor finds a secret that is not the one of the box, over both transports', async () => {
     const { boxWith, wrongSecret, http } = await network();
     for (const link of [{}, http]) {
       const { code, of } = await findings(await boxWith({ ...wrongSecret, ...link }));
@@ -85,7 +85,7 @@ describe('paybox doctor on the way to the gateway', () => {
     }
   });
 
-  it('finds a CA that is another one, and a certificate file that is not there', async () => {
+  it('doctor finds a CA that is another one, and a certificate file that is not there', async () => {
     const { boxWith, files, http } = await network();
     const other = await createAuthority('another', validFor(Date.now(), 1));
     const ca = `${files.ca}.other`;
@@ -98,7 +98,7 @@ describe('paybox doctor on the way to the gateway', () => {
     expect(absent.of('gateway ca file')).toMatchObject({ result: 'failed', found: expect.stringContaining('ENOENT') });
   });
 
-  it('takes nothing from an agent that runs, and asks it for what it has open', async () => {
+  it('doctor takes nothing from an agent that runs, and asks it for what it has open', async () => {
     const { boxWith } = await network();
     const file = await boxWith({});
     const ready = `${file}.ready`;
@@ -119,7 +119,7 @@ describe('paybox doctor on the way to the gateway', () => {
     expect(await status()).toMatchObject({ online: true, link: { connectedAt: before } });
   });
 
-  it('says that a box is not enrolled, and whether it could', async () => {
+  it('doctor says that a box is not enrolled, and whether it could', async () => {
     const { boxWith, box, http } = await network();
     const { terminalCode, serialNumber } = box;
     const file = await boxWith({ box: { terminalCode, serialNumber }, ...http });
@@ -173,7 +173,7 @@ describe('paybox doctor on the way to the gateway', () => {
     });
   });
 
-  it('says that a broker has no gateway', async () => {
+  it('doctor says that a broker has no gateway', async () => {
     const { boxWith, box } = await network();
     const broker = await Aedes.createBroker();
     const server = createTcpServer(broker.handle);
@@ -191,7 +191,7 @@ describe('paybox doctor on the way to the gateway', () => {
     });
   });
 
-  it('names a host that nobody knows', async () => {
+  it('doctor names a host that nobody knows', async () => {
     const { boxWith } = await network();
     const { of, all } = await findings(await boxWith({ link: { transport: 'http', url: 'https://nowhere.invalid' } }));
     expect(of('gateway DNS')).toMatchObject({ result: 'failed', found: expect.stringContaining('nowhere.invalid') });

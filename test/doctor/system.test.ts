@@ -58,7 +58,7 @@ async function find(files: Record<string, string>, { unit = {}, time = [], displ
 }
 
 describe('what doctor finds of the system', () => {
-  it('is nothing of systemd where that does not run', async () => {
+  it('doctor finds nothing of systemd where that does not run', async () => {
     expect((await find({})).all).toEqual([]);
   });
 
@@ -81,7 +81,7 @@ describe('what doctor finds of the system', () => {
     });
   });
 
-  it('is well with one network device of several, and warns where none is connected', async () => {
+  it('doctor accepts one network device of several, and warns where none is connected', async () => {
     const { of } = await find({ ...CABLE, ...WIFI });
     expect(of('cable eth0')).toMatchObject({ result: 'ok', found: 'connected' });
     expect(of('Wi-Fi wlan0')).toMatchObject({ result: 'ok', found: 'not connected (dormant)' });
@@ -89,7 +89,7 @@ describe('what doctor finds of the system', () => {
     expect(alone.of('Wi-Fi wlan0')).toMatchObject({ result: 'warning', fix: expect.stringContaining('paybox.yaml') });
   });
 
-  it('tells of a text console on the framebuffer of a box', async () => {
+  it('doctor finds a text console on the framebuffer of a box', async () => {
     const displays = [{ driver: 'framebuffer' }];
     expect((await find(console('0'), { displays })).of('text console')?.result).toBe('ok');
     expect((await find(console('1'), { displays })).of('text console')).toMatchObject({
@@ -110,11 +110,11 @@ describe('what doctor finds of the system', () => {
     expect(of('service')?.found).toContain('watchdog 30s');
   });
 
-  it('says nothing of a service that is not installed', async () => {
+  it('doctor says nothing of a service that is not installed', async () => {
     expect((await find(BOOTED, { unit: { LoadState: 'not-found' } })).of('service')).toBeUndefined();
   });
 
-  it('names the groups that a user has yet to be in, and none to root', async () => {
+  it('doctor names the groups that a user has yet to be in, and none to root', async () => {
     const displays = [{ driver: 'framebuffer' }, { driver: 'nextion', path: '/dev/ttyUSB0' }];
     const groups = { 'etc/group': 'video:x:44:\ndialout:x:20:\n' };
     const of = async (user: object) => (await find(groups, { displays, user })).of('groups');

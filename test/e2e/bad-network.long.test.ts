@@ -12,7 +12,7 @@ const KEEPALIVE_SECONDS = 5;
 const whyNot = whyNoNamespaces();
 
 describe.skipIf(whyNot !== undefined)(`a box behind a bad network${whyNot === undefined ? '' : ` (${whyNot})`}`, () => {
-  it('SND-5 MSG-7 TOP-4 is told each payment once through delay, reordering, loss and a cut, and each push is answered', {
+  it('SND-5 MSG-7 TOP-4 a box behind a bad network gets each payment once through delay, reordering, loss and a cut, and each push is answered', {
     timeout: 300_000,
   }, async () => {
     const place = await openNamespace(seeded(SEED));

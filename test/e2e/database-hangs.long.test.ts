@@ -34,7 +34,7 @@ describe.skipIf(missing)(`a gateway whose processes at PostgreSQL hang${note}`, 
     return () => signal('SIGCONT');
   };
 
-  it('STO-2 MSG-7 SYN-4 goes on by itself, with every acknowledged payment, and tells each once', async () => {
+  it('STO-2 MSG-7 SYN-4 a gateway whose PostgreSQL sessions hang goes on by itself, with every acknowledged payment, and reports each once', async () => {
     const databaseUrl = await server().database();
     const partner = await partnerServer(processed);
     const { running, at } = await gatewayOn(databaseUrl, partner.url);
@@ -80,7 +80,7 @@ describe.skipIf(missing)(`a gateway whose processes at PostgreSQL hang${note}`, 
     expect(await running.stop('SIGTERM'), running.output()).toBe(0);
   });
 
-  it('STO-8 ends within 2 s on SIGTERM all the same, and says that its store hung', async () => {
+  it('STO-8 a gateway whose PostgreSQL sessions hang ends within 2 s on SIGTERM, and says that its store hung', async () => {
     const databaseUrl = await server().database();
     const partner = await partnerServer(processed);
     const { running, at } = await gatewayOn(databaseUrl, partner.url);
@@ -99,7 +99,7 @@ describe.skipIf(missing)(`a gateway whose processes at PostgreSQL hang${note}`, 
     expect((await waiting)?.status).not.toBe(200);
   });
 
-  it('STO-8 ends within 2 s on SIGTERM while the whole server hangs', async () => {
+  it('STO-8 a gateway ends within 2 s on SIGTERM while the whole PostgreSQL server hangs', async () => {
     const databaseUrl = await server().database();
     const partner = await partnerServer(processed);
     const { running, at } = await gatewayOn(databaseUrl, partner.url);

@@ -70,7 +70,7 @@ async function startGateway(liveUrl: string, mqttPort: number) {
 const why = whyNoMounts();
 
 describe.skipIf(why !== undefined)(`a partner behind a name server that is silent${why ? ` (${why})` : ''}`, () => {
-  it('SYN-9 SYN-4 holds up no other partner, nor broker, disk and end', async () => {
+  it('SYN-9 SYN-4 a partner behind a silent name server holds up no other partner, nor broker, disk and end', async () => {
     const partner = await startPartnerServer();
     const mqttPort = await freePort();
     const first = await broker(mqttPort);

@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest';
 import { options, runSteps } from './elsewhere-fixture.ts';
 
 describe('the GitHub action', () => {
-  it('starts paybox, runs scenarios at it, and says where service and report are', async () => {
+  it('the GitHub action starts paybox, runs scenarios at it, and says where service and report are', async () => {
     const given = await options();
     const { folder, failed, told, outputs } = await runSteps({ ...given, scenarios: 'happy-path' });
     expect({ failed, told }).toMatchObject({ failed: false });

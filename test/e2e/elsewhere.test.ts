@@ -23,7 +23,7 @@ describe('scripts/compose.yaml', () => {
     databaseUrl: string;
   };
 
-  it('has services, volumes and folders that there are, and ports of this machine only', () => {
+  it('compose.yaml has services, volumes and folders that there are, and ports of this machine only', () => {
     const { version } = JSON.parse(read('package.json')) as { version: string };
     expect(compose.services.gateway.image).toBe(`paybox:\${PAYBOX_VERSION:-${version}}`);
     for (const { volumes, ports = [] } of Object.values(compose.services)) {
@@ -38,12 +38,12 @@ describe('scripts/compose.yaml', () => {
     }
   });
 
-  it('STO-7 asks the gateway whether it takes calls, as the image does', () => {
+  it('STO-7 compose.yaml asks the gateway whether it accepts calls, as the image does', () => {
     expect(compose.services.gateway.healthcheck?.test).toEqual(['CMD', '/usr/lib/paybox/node', HEALTH_PROGRAM]);
     expect(read('scripts/oci/root.ts')).toContain("|| 'http://127.0.0.1:8800/readyz'");
   });
 
-  it('mounts a gateway that is valid, and a broker with its login and the topic rights of today', async () => {
+  it('compose.yaml mounts a gateway that is valid, and a broker with its login and the topic rights of today', async () => {
     const { code, output } = await payboxToEnd('config', 'check', join(ROOT, 'scripts/compose/gateway.yaml'));
     expect({ code, output }).toMatchObject({ code: 0 });
     expect(read('scripts/compose/acl')).toBe(mosquittoAcl());
@@ -57,7 +57,7 @@ describe('scripts/compose.yaml', () => {
 const { missing, note } = without(PROGRAMS.haproxy);
 
 describe.skipIf(missing)(`scripts/haproxy.cfg${note}`, () => {
-  it('is taken without a warning: every option is where it counts', () => {
+  it('HAProxy accepts haproxy.cfg without a warning: every option is where it counts', () => {
     const args = ['-c', '-f', join(ROOT, 'scripts/haproxy.cfg')];
     const { status, stdout, stderr } = spawnSync(findProgram(PROGRAMS.haproxy) ?? '', args, { encoding: 'utf8' });
     expect(status).toBe(0);
@@ -67,7 +67,7 @@ describe.skipIf(missing)(`scripts/haproxy.cfg${note}`, () => {
 });
 
 describe('the GitHub action', () => {
-  it('fails with the reason where paybox does not start', async () => {
+  it('the GitHub action fails with the reason where paybox does not start', async () => {
     const { failed, told } = await runSteps({ ...(await options()), 'callback-url': 'no address' });
     expect({ failed, told }).toMatchObject({ failed: true });
     expect(told).toContain('::error::paybox up did not start: paybox: --callback-url no address: expected an http');

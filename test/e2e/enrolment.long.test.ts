@@ -194,12 +194,12 @@ describe('paybox enrol', () => {
     expect(ended.stderr).not.toContain(input.trim());
   });
 
-  it('ends with 3 where no gateway answers', async () => {
+  it('paybox enrol ends with 3 where no gateway answers', async () => {
     const url = `http://127.0.0.1:${await freePort()}`;
     expect(await enrol(url)).toMatchObject({ code: 3, output: expect.stringContaining('start the gateway') });
   });
 
-  it('takes the admin token from a file, which no list of processes shows', async () => {
+  it('paybox enrol reads the admin token from a file, which no list of processes shows', async () => {
     const folder = await temporaryFolder();
     const file = join(folder, 'token');
     await writeFile(file, 'A-long-admin-token-of-a-test\n');

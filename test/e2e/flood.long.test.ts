@@ -15,7 +15,7 @@ const KEPT_BYTES_MAX = 40_000_000;
 const isLinux = process.platform === 'linux';
 
 describe.skipIf(!isLinux)(`a box under a flood${isLinux ? '' : ' (its memory is read from /proc: Linux only)'}`, () => {
-  it('SND-8 AGT-5 MSG-7 shows the newest push, announces each payment once, and keeps its memory', {
+  it('SND-8 AGT-5 MSG-7 a box under a flood shows the newest push, announces each payment once, and keeps its memory', {
     timeout: 240_000,
   }, async () => {
     const counts = await run(SEED, { seconds: SECONDS, pushesPerSecond: PUSHES_PER_SECOND });
@@ -28,7 +28,7 @@ describe.skipIf(!isLinux)(`a box under a flood${isLinux ? '' : ' (its memory is 
 });
 
 describe('a gateway under a flood', () => {
-  it('SND-3 SND-4 SND-8 answers every push to one box by name, keeps its memory, and pushes on afterwards', {
+  it('SND-3 SND-4 SND-8 a gateway under a flood answers every push to one box by name, keeps its memory, and pushes on afterwards', {
     timeout: 240_000,
   }, async () => {
     const gateway = await testGateway();

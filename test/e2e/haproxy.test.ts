@@ -73,7 +73,7 @@ describe.skipIf(missing)(`behind HAProxy, as scripts/haproxy.cfg has it${note}`,
     expect(box.of('show')).toHaveLength(1);
   });
 
-  it('LIM-8 THR-29 a stranger is no program of the machine of HAProxy', async () => {
+  it('LIM-8 THR-29 a stranger behind HAProxy is no program of the machine of HAProxy', async () => {
     const { origin } = await behindHaproxy();
     expect((await askFrom(STRANGER, `${origin}/_mock/boxes`, { method: 'GET' })).status).toBe(401);
   });

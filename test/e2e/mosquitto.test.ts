@@ -10,7 +10,7 @@ import { ACCOUNT, getJson, PARTNER, walkTheLoop } from './walk.ts';
 const { missing, note } = without(PROGRAMS.mosquitto);
 
 describe.skipIf(missing)(`an external broker${note}`, () => {
-  it('carries the whole loop between gateway and agent as separate programs', async () => {
+  it('an external broker carries the whole loop between gateway and agent as separate programs', async () => {
     const folder = await temporaryFolder();
     const [mqttPort, httpPort, boxPort] = [await freePort(), await freePort(), await freePort()];
     const logins = { gateway: 'sample-gateway-secret', VVB000001: loginOf('Sample-box-secret-known-to-all') };

@@ -50,7 +50,7 @@ async function holdOpen(url: string, request: string): Promise<void> {
 }
 
 describe('the agent on SIGTERM', () => {
-  it('ends while it waits for orders, and blanks its screen', async () => {
+  it('the agent ends on SIGTERM while it waits for orders, and blanks its screen', async () => {
     const gateway = await startGateway();
     const box = await startAgent(gateway.mqttPort);
     await box.becomes('idle');
@@ -87,7 +87,7 @@ describe('the agent on SIGTERM', () => {
     },
   );
 
-  it('leaves what is no QR on the screen with onStop: leave', async () => {
+  it('the agent leaves what is no QR on the screen with onStop: leave', async () => {
     const gateway = await gatewayHere();
     const box = await startAgent(gateway.mqttPort, { onStop: 'leave' });
     await box.becomes('idle');
@@ -104,14 +104,14 @@ describe('the agent on SIGTERM', () => {
     await again.becomes('idle');
   });
 
-  it('ends before a broker has ever answered', async () => {
+  it('the agent ends on SIGTERM before a broker has ever answered', async () => {
     const broker = await startSilentServer();
     const box = await startAgent(broker.port);
     await eventually('the box to dial', () => broker.open() > 0);
     await expectCleanEnd(box.running);
   });
 
-  it('STO-8 ends although its broker is stalled, and names the link', async () => {
+  it('STO-8 the agent ends on SIGTERM although its broker is stalled, and names the link', async () => {
     const gateway = await gatewayHere();
     const proxy = await startProxy({ port: gateway.mqttPort });
     onTestFinished(() => proxy.close());
@@ -121,7 +121,7 @@ describe('the agent on SIGTERM', () => {
     await expectCleanEnd(box.running, ['link']);
   });
 
-  it('ends although its pages are watched, and by one that does not read', async () => {
+  it('the agent ends on SIGTERM although its pages are watched, and by one that does not read', async () => {
     const broker = await startSilentServer();
     const box = await startAgent(broker.port);
     await holdOpen(box.boxUrl, 'GET /events HTTP/1.1\nhost: localhost\n\n');
@@ -131,7 +131,7 @@ describe('the agent on SIGTERM', () => {
     await expect(events.text()).resolves.toContain('event: status');
   });
 
-  it('ends although its player hangs, and takes it along', async () => {
+  it('the agent ends on SIGTERM although its player hangs, and ends that too', async () => {
     const folder = await temporaryFolder();
     const [player, pidFile] = [join(folder, 'player'), join(folder, 'pid')];
     await writeFile(player, `#!/bin/sh\ntrap '' TERM INT\necho $$ > ${pidFile}\nexec sleep 600\n`);
@@ -144,7 +144,7 @@ describe('the agent on SIGTERM', () => {
     expect(() => process.kill(pid, 0)).toThrow('ESRCH');
   });
 
-  it('exits with 130 on SIGINT, and at once on a second signal', async () => {
+  it('the agent exits with 130 on SIGINT, and at once on a second signal', async () => {
     const gateway = await gatewayHere();
     const proxy = await startProxy({ port: gateway.mqttPort });
     onTestFinished(() => proxy.close());
@@ -159,7 +159,7 @@ describe('the agent on SIGTERM', () => {
 });
 
 describe.skipIf(socat.missing)(`a display that hangs${socat.note}`, () => {
-  it('from the start does not keep the agent', async () => {
+  it('a display that hangs from the start does not keep the agent', async () => {
     const { freeze, ...display } = await frozenDisplay();
     freeze();
     const broker = await startSilentServer();
@@ -167,7 +167,7 @@ describe.skipIf(socat.missing)(`a display that hangs${socat.note}`, () => {
     await expectCleanEnd(box.running);
   });
 
-  it('in mid-push keeps neither the agent nor the partner', async () => {
+  it('a display that hangs in mid-push keeps neither the agent nor the partner', async () => {
     const { freeze, ...display } = await frozenDisplay();
     const gateway = await gatewayHere();
     const box = await startAgent(gateway.mqttPort, { displays: [display] });
@@ -179,7 +179,7 @@ describe.skipIf(socat.missing)(`a display that hangs${socat.note}`, () => {
     expect(await answer).toMatchObject({ status: 400, body: { status: 'FAILED' } });
   });
 
-  it('starts anew on the port, the folder and the ready file of one that was killed', async () => {
+  it('the agent starts anew on the port, the folder and the ready file of one that was killed', async () => {
     const { freeze: _, ...display } = await frozenDisplay();
     const gateway = await gatewayHere();
     const box = await startAgent(gateway.mqttPort, { displays: [display] });
@@ -205,7 +205,7 @@ it('a framebuffer that hangs in the kernel does not keep the agent', async () =>
 });
 
 describe('the gateway on SIGTERM', () => {
-  it('answers BOX_OFFLINE to whoever waits for a box', async () => {
+  it('the gateway on SIGTERM answers BOX_OFFLINE to whoever waits for a box', async () => {
     const gateway = await startGateway();
     const at = { origin: gateway.at.consoleUrl, mqttUrl: `mqtt://127.0.0.1:${gateway.mqttPort}` };
     const box = await connectFakeBox({ gateway: at, identity: BOX, transport: 'mqtt', onShow: () => undefined });
@@ -215,7 +215,7 @@ describe('the gateway on SIGTERM', () => {
     expect(await answer).toEqual({ status: 400, body: { status: 'FAILED', message: 'BOX_OFFLINE' } });
   });
 
-  it('ends although a partner never answers, and calls it anew after the next start', async () => {
+  it('the gateway ends on SIGTERM although a partner never answers, and calls it anew after the next start', async () => {
     const partner = await startSilentServer();
     const gateway = await startGateway(`http://127.0.0.1:${partner.port}/paid`);
     const shop = new Shop(gateway.at.baseUrl);
@@ -231,7 +231,7 @@ describe('the gateway on SIGTERM', () => {
     await expectCleanEnd(again.running);
   });
 
-  it('ends although its streams are read by nobody, and a client never finishes its request', async () => {
+  it('the gateway ends on SIGTERM although its streams are read by nobody, and a client never finishes its request', async () => {
     const gateway = await startGateway();
     await holdOpen(gateway.at.consoleUrl, 'GET /_mock/events HTTP/1.1\nhost: localhost\n\n');
     const slow = 'POST /vqr/api/token_generate HTTP/1.1\nhost: localhost\ncontent-length: 9\n';
@@ -241,7 +241,7 @@ describe('the gateway on SIGTERM', () => {
     await events.text();
   });
 
-  it('ends while it starts on a broker that never answers', async () => {
+  it('the gateway ends on SIGTERM while it starts on a broker that never answers', async () => {
     const broker = await startSilentServer();
     const folder = await temporaryFolder();
     const file = join(folder, 'gateway.yaml');
@@ -257,7 +257,7 @@ describe('the gateway on SIGTERM', () => {
 const gcc = without(PROGRAMS.gcc);
 
 describe.skipIf(gcc.missing)(`a gateway whose disk hangs${gcc.note}`, () => {
-  it('STO-8 ends on SIGTERM all the same, acknowledges nothing that is not on the disk, and names its store', async () => {
+  it('STO-8 a gateway whose disk hangs ends on SIGTERM, acknowledges nothing that is not on the disk, and names its store', async () => {
     const folder = await temporaryFolder();
     const [library, hung] = [join(folder, 'hung-disk.so'), join(folder, 'hung')];
     const source = join(import.meta.dirname, '../support/hung-disk.c');
@@ -280,7 +280,7 @@ describe.skipIf(gcc.missing)(`a gateway whose disk hangs${gcc.note}`, () => {
 });
 
 describe('paybox up on SIGTERM', () => {
-  it('STO-8 ends box, gateway and partner, and writes the end into its log', async () => {
+  it('STO-8 paybox up on SIGTERM ends box, gateway and partner, and writes the end into its log', async () => {
     const data = await temporaryFolder();
     const ports = ['--http-port', '--mqtt-port', '--box-port'];
     const given = await Promise.all(ports.map(async (option) => [option, `${await freePort()}`]));

@@ -87,7 +87,7 @@ async function paymentsAt({ consoleUrl }: Address): Promise<string[]> {
 describe.skipIf(missing)(`a standby on the database of a gateway that hangs${note}`, () => {
   const server = postgresServer();
 
-  it('STO-1 waits, takes over with every acknowledged payment, and the other writes nothing more and ends', async () => {
+  it('STO-1 a standby waits, takes over with every acknowledged payment, and the other writes nothing more and ends', async () => {
     const databaseUrl = await server().database();
     const partner = await partnerServer(processed);
     const first = await gatewayOn(databaseUrl, partner.url);
@@ -123,7 +123,7 @@ describe.skipIf(missing)(`a standby on the database of a gateway that hangs${not
     expect(second.running.child.exitCode).toBe(0);
   });
 
-  it('STO-3 takes over no damaged or incomplete store, also without a mark, until an admin accepts the loss', async () => {
+  it('STO-3 a standby takes over no damaged or incomplete store, also without a mark, until an admin accepts the loss', async () => {
     const databaseUrl = await server().database();
     const partner = await partnerServer(processed);
     const first = await gatewayOn(databaseUrl, partner.url);
@@ -155,7 +155,7 @@ describe.skipIf(missing)(`a standby on the database of a gateway that hangs${not
     expect(await readdir(second.dataDir)).toEqual([expect.stringMatching(/\.mark$/)]);
   });
 
-  it('STO-1 is refused without standby while the other works', async () => {
+  it('STO-1 a second gateway without standby is refused while the other works', async () => {
     const databaseUrl = await server().database();
     const partner = await partnerServer(processed);
     const first = await gatewayOn(databaseUrl, partner.url);
@@ -169,7 +169,7 @@ describe.skipIf(missing)(`a standby on the database of a gateway that hangs${not
     expect(await (await payer(at)).pay()).toBe(200);
   });
 
-  it('STO-1 STO-2 leaves it alone for good once another has had it, also when that one has ended', async () => {
+  it('STO-1 STO-2 a gateway leaves its database alone for good once another has had it, also when that one has ended', async () => {
     const given = { dataDir: '/nonexistent', databaseUrl: await server().database() };
     const { log, lines } = keptLog();
     const first = await opened(given, log);

@@ -33,7 +33,7 @@ const agentConfig = async () => ({
 
 describe('a program under a service manager that hands its socket over', () => {
   it.skipIf(notifySocketNeeds.missing)(
-    `agent: ready, watched as long as it runs, stopping${notifySocketNeeds.note}`,
+    `an agent under a service manager reports ready, is watched as long as it runs, and reports stopping${notifySocketNeeds.note}`,
     async () => {
       const { socket, running } = await service('agent', await agentConfig());
       await socket.until('READY=1');
@@ -60,18 +60,21 @@ describe('a program under a service manager that hands its socket over', () => {
     },
   );
 
-  it.skipIf(notifySocketNeeds.missing)(`gateway: ready and stopping${notifySocketNeeds.note}`, async () => {
-    const port = await freePort();
-    const { socket, running } = await service('gateway', {
-      http: { port },
-      dataDir: 'gateway',
-      accounts: [ACCOUNT],
-      partners: [{ username: 'demo', password: 'secret', accounts: [ACCOUNT.bankAccount] }],
-      boxes: [BOX1],
-    });
-    await socket.until('READY=1');
-    await socket.until(new RegExp(`^STATUS=ready at http://127.0.0.1:${port}/`));
-    expect(await running.stop()).toBe(0);
-    await socket.until('STOPPING=1');
-  });
+  it.skipIf(notifySocketNeeds.missing)(
+    `a gateway under a service manager reports ready and stopping${notifySocketNeeds.note}`,
+    async () => {
+      const port = await freePort();
+      const { socket, running } = await service('gateway', {
+        http: { port },
+        dataDir: 'gateway',
+        accounts: [ACCOUNT],
+        partners: [{ username: 'demo', password: 'secret', accounts: [ACCOUNT.bankAccount] }],
+        boxes: [BOX1],
+      });
+      await socket.until('READY=1');
+      await socket.until(new RegExp(`^STATUS=ready at http://127.0.0.1:${port}/`));
+      expect(await running.stop()).toBe(0);
+      await socket.until('STOPPING=1');
+    },
+  );
 });

@@ -9,7 +9,7 @@ import { type Ready, up } from './up-fixture.ts';
 import { getJson, Shop } from './walk.ts';
 
 describe('paybox up', () => {
-  it('SEL-1 sells at its box as README says, without a name of the box', async () => {
+  it('SEL-1 paybox up sells at its box as README says, without a name of the box', async () => {
     const { at } = await up();
     const gateway = ['--gateway', new URL(at.baseUrl).origin];
     const sold = await payboxToEnd('sell', '--amount', '7000', '--no-wait', ...gateway);
@@ -18,7 +18,7 @@ describe('paybox up', () => {
     expect(other).toEqual({ code: 1, output: expect.stringContaining('in the system: VVB000001') });
   });
 
-  it('SEL-2 SRC-24 SRC-25 sells at a live shop, and hears of the money from the public service beside it', async () => {
+  it('SEL-2 SRC-24 SRC-25 paybox up sells at a live shop, and gets the money from the public service beside it', async () => {
     const { at } = await up('--live-demo', '--service-port', `${await freePort()}`);
     const shopOrigin = new URL(at.baseUrl).origin;
     const { adminTokenFile = '' } = at;
@@ -42,7 +42,7 @@ describe('paybox up', () => {
     expect(await eventually('the words', async () => (await words()) || undefined)).toBe(1);
   });
 
-  it('AGT-8 shows the same QR again after the box was killed, and pays it', async () => {
+  it('AGT-8 paybox up shows the same QR again after the box was killed, and pays it', async () => {
     const first = await up();
     const shop = new Shop(first.at.baseUrl);
     await shop.login();
@@ -62,7 +62,7 @@ describe('paybox up', () => {
     expect(await running.stop('SIGTERM')).toBe(0);
   });
 
-  it('refuses what is wrong with the documented codes, and the QR stays', async () => {
+  it('paybox up refuses what is wrong with the documented codes, and the QR stays', async () => {
     const { at } = await up();
     const shop = new Shop(at.baseUrl);
     await shop.login();
@@ -88,7 +88,7 @@ describe('paybox up', () => {
     expect((await getJson(`${at.boxUrl}/status`)).order).toMatchObject({ orderId: 'DH1' });
   });
 
-  it('explains a refusal to who pushes from the command line', async () => {
+  it('paybox up explains a refusal to who pushes from the command line', async () => {
     const { at } = await up();
     const refused = await payboxToEnd('push', '--gateway', at.baseUrl, '--amount', '50000', '--content', 'Cà phê');
     expect(refused).toEqual({ code: 1, output: expect.stringMatching(/E34, content has an accent/) });
@@ -117,7 +117,7 @@ describe('paybox up', () => {
     .flatMap((list) => list ?? [])
     .find(({ family, internal }) => family === 'IPv4' && !internal)?.address;
   it.skipIf(elsewhere === undefined)(
-    '--host serves other machines, who need the token for all but the screen of a sandbox without samples',
+    'paybox up --host serves other machines, who need the token for all but the screen of a sandbox without samples',
     async () => {
       const { running, data, ports } = await up('--host', '0.0.0.0');
       const token = (await readFile(join(data, 'admin-token'), 'utf8')).trim();

@@ -33,7 +33,7 @@ describe('paybox up', () => {
     expect(running.output()).not.toMatch(/error|warn/i);
   });
 
-  it('authorizes callbacks with the bearer that a file holds', async () => {
+  it('paybox up authorizes callbacks with the bearer that a file holds', async () => {
     const file = join(await temporaryFolder(), 'bearer');
     await writeFile(file, 'my-token\n');
     const partner = await startPartnerServer();
@@ -48,7 +48,7 @@ describe('paybox up', () => {
     expect(first?.authorization).toBe('Bearer my-token');
   });
 
-  it('--host takes no token that could be guessed', async () => {
+  it('paybox up --host accepts no token that could be guessed', async () => {
     const args = ['up', '--no-open', '--host', '0.0.0.0', '--data', await temporaryFolder()];
     const running = run(CLI, args, { PAYBOX_ADMIN_TOKEN: 'short' });
     await once(running.child, 'close');
@@ -58,7 +58,7 @@ describe('paybox up', () => {
     });
   });
 
-  it('names the port and the option when a port is taken', async () => {
+  it('paybox up names the port and the option when a port is taken', async () => {
     const { ports } = await up();
     const free = [await freePort(), await freePort()];
     const data = await temporaryFolder();

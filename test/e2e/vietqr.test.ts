@@ -113,19 +113,25 @@ async function pushed(shop: Shop, orderId: string, amount: number): Promise<stri
 }
 
 describe('our box and our gateway in the dialect vietqr', () => {
-  it('VQD-3 DIA-4 DIA-5 DIA-6 meet at the embedded broker', { timeout: 180_000 }, async () => {
+  it('VQD-3 DIA-4 DIA-5 DIA-6 our box and our gateway speak the dialect at the embedded broker', {
+    timeout: 180_000,
+  }, async () => {
     const port = await freePort();
     await walk({ embedded: { port } }, `mqtt://127.0.0.1:${port}`);
   });
 
-  it.skipIf(missing)(`VQD-3 DIA-4 DIA-5 DIA-6 meet at Mosquitto${note}`, { timeout: 180_000 }, async () => {
-    const folder = await temporaryFolder();
-    const port = await freePort();
-    const own = { username: 'gateway', password: 'sample-gateway-secret' };
-    const logins = { [own.username]: own.password, [SERVICE.login.username]: SERVICE.login.password };
-    const file = await writeMosquittoConfig(folder, port, logins);
-    run(findProgram(PROGRAMS.mosquitto) ?? '', ['-c', file]);
-    const url = `mqtt://127.0.0.1:${port}`;
-    await walk({ url, ...own }, url);
-  });
+  it.skipIf(missing)(
+    `VQD-3 DIA-4 DIA-5 DIA-6 our box and our gateway speak the dialect at Mosquitto${note}`,
+    { timeout: 180_000 },
+    async () => {
+      const folder = await temporaryFolder();
+      const port = await freePort();
+      const own = { username: 'gateway', password: 'sample-gateway-secret' };
+      const logins = { [own.username]: own.password, [SERVICE.login.username]: SERVICE.login.password };
+      const file = await writeMosquittoConfig(folder, port, logins);
+      run(findProgram(PROGRAMS.mosquitto) ?? '', ['-c', file]);
+      const url = `mqtt://127.0.0.1:${port}`;
+      await walk({ url, ...own }, url);
+    },
+  );
 });

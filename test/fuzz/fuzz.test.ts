@@ -7,7 +7,7 @@ import { TARGETS } from './plan.ts';
 import { REGRESSIONS } from './regressions.ts';
 
 describe('fuzzing', () => {
-  it('makes the same inputs from the same seed, and others from another', () => {
+  it('fuzzing makes the same inputs from the same seed, and others from another', () => {
     const make = (seed: number) => {
       const chance = seeded(seed);
       return Array.from({ length: 50 }, () => [mutated(MESSAGES_UP, chance), mutatedJson(MESSAGES_UP, chance)]);
@@ -16,7 +16,7 @@ describe('fuzzing', () => {
     expect(make(1)).not.toEqual(make(2));
   });
 
-  it('keeps regressions of its targets only', () => {
+  it('fuzzing keeps regressions of its targets only', () => {
     const names = TARGETS.map(({ name }) => name);
     expect(new Set(names).size).toBe(names.length);
     expect(Object.keys(REGRESSIONS).filter((name) => !names.includes(name))).toEqual([]);

@@ -99,7 +99,7 @@ async function between(
 }
 
 describe('a box without a secret', () => {
-  it('ENR-1 ENR-4 ENR-5 shows a code, and has the secret of its gateway once that is accepted', async () => {
+  it('ENR-1 ENR-4 ENR-5 a box without a secret shows a code, and has the secret of its gateway once an admin accepts it', async () => {
     const gateway = await gatewayOf();
     const box = enrollerAt(gateway.origin);
     const running = box.run();
@@ -115,7 +115,7 @@ describe('a box without a secret', () => {
     for (const hidden of [secret, code]) expect(box.logged()).not.toContain(hidden);
   });
 
-  it('ENR-1 shows another code with another key when the first is spent', async () => {
+  it('ENR-1 a box shows another code with another key when the first has expired', async () => {
     const gateway = await gatewayOf();
     const box = enrollerAt(gateway.origin);
     const running = box.run();
@@ -127,7 +127,7 @@ describe('a box without a secret', () => {
     expect(await loginStatus(gateway.origin, BOX.terminalCode, (await running) ?? '')).toBe(200);
   });
 
-  it('ENR-4 hears that it was accepted at the very end of its code, however long it could not ask', async () => {
+  it('ENR-4 a box learns that it was accepted at the very end of its code, however long it could not ask', async () => {
     const gateway = await gatewayOf();
     let isHeld = false;
     const hold = (it: Json) => (isHeld && 'state' in it ? { state: 'pending' } : it);
@@ -142,7 +142,7 @@ describe('a box without a secret', () => {
     expect(box.codes()).toHaveLength(1);
   });
 
-  it('ENR-1 goes on with its code in the next run, and says once what is wrong', async () => {
+  it('ENR-1 a box keeps its code over a restart of the enrolment, and logs once what is wrong', async () => {
     const gateway = await gatewayOf();
     let isAway = false;
     const url = await between(gateway, { answered: (it) => (isAway ? { away: 1 } : it) });
@@ -165,7 +165,7 @@ describe('a box without a secret', () => {
     expect(box.logged().match(/enrolment-failed/g)).toHaveLength(1);
   });
 
-  it('ENR-3 shows another code when it was turned down', async () => {
+  it('ENR-3 a box shows another code when an admin rejected the first', async () => {
     const gateway = await gatewayOf();
     const box = enrollerAt(gateway.origin);
     const running = box.run();
@@ -176,7 +176,7 @@ describe('a box without a secret', () => {
     expect(await running).toBeDefined();
   });
 
-  it('ENR-4 THR-24 takes its code off the screen where its request is not known any more, and shows another one', async () => {
+  it('ENR-4 THR-24 a box replaces its code when the gateway does not know its request any more', async () => {
     const gateway = await gatewayOf();
     const [keys, proofs] = [new Set<unknown>(), new Set<unknown>()];
     const note = (it: Json) => {
@@ -204,7 +204,7 @@ describe('a box without a secret', () => {
     expect(await running).toBeDefined();
   });
 
-  it('ENR-1 shows its code only while the gateway answers that it can be accepted', async () => {
+  it('ENR-1 a box shows its code only while the gateway answers that it can be accepted', async () => {
     const gateway = await gatewayOf();
     let isAway = false;
     const box = enrollerAt(await between(gateway, { answered: (it) => (isAway ? { away: 1 } : it) }));
@@ -218,14 +218,14 @@ describe('a box without a secret', () => {
     expect(await running).toBeDefined();
   });
 
-  it('ENR-8 takes the answer of an open gateway on its own machine, and shows no code', async () => {
+  it('ENR-8 a box accepts an open gateway on its own machine, and shows no code', async () => {
     const gateway = await gatewayOf({ enrolment: 'open' });
     const box = enrollerAt(gateway.origin);
     expect(await loginStatus(gateway.origin, BOX.terminalCode, (await box.run()) ?? '')).toBe(200);
     expect(box.codes()).toEqual([]);
   });
 
-  it('ENR-2 says why a gateway does not enrol it, and asks again', async () => {
+  it('ENR-2 a box says why a gateway does not enrol it, and asks again', async () => {
     const gateway = await gatewayOf({ enrolment: 'closed' });
     const box = enrollerAt(gateway.origin);
     void box.run();
@@ -235,7 +235,7 @@ describe('a box without a secret', () => {
     expect(box.logged().match(/enrolment-failed/g)).toHaveLength(1);
   });
 
-  it('REG-6 says so and asks again while the box is disabled, and shows its code once it is not', async () => {
+  it('REG-6 a disabled box says so and asks again, and shows its code once it is enabled', async () => {
     const gateway = await gatewayOf({ registry: 'store' });
     const box = enrollerAt(gateway.origin);
     await admin(gateway, 'POST', `boxes/${BOX.terminalCode}/disable`);
@@ -302,7 +302,7 @@ describe('somebody on the way', () => {
     expect(await running).toBeUndefined();
   });
 
-  it('ENR-8 cannot make a box believe an open gateway that is not on its own machine', async () => {
+  it('ENR-8 an attacker cannot make a box believe an open gateway that is not on its own machine', async () => {
     const gateway = await gatewayOf({ enrolment: 'open' });
     const { port } = new URL(gateway.origin);
     // The name is this machine's own here, but nothing that a box takes for it.
@@ -323,7 +323,7 @@ describe('the secret that was agreed on', () => {
     return { secret, lines, runs: () => runs, get: () => secret.get(new AbortController().signal) };
   };
 
-  it('ENR-5 stands in a file for its owner only, and is used at the next start', async () => {
+  it('ENR-5 the enrolled secret is in a file for its owner only, and is used at the next start', async () => {
     const dataDir = join(await temporaryFolder(), 'box');
     const first = await secretIn(dataDir, ONE);
     expect([await first.get(), await first.get(), first.runs()]).toEqual([ONE, ONE, 1]);
@@ -334,7 +334,7 @@ describe('the secret that was agreed on', () => {
     expect(next.lines).toEqual([]);
   });
 
-  it('ENR-6 is replaced when the gateway refuses it, and kept until there is another', async () => {
+  it('ENR-6 the enrolled secret is replaced when the gateway refuses it, and kept until there is another', async () => {
     const dataDir = await temporaryFolder();
     await writeFile(join(dataDir, 'secret'), `${ONE}\n`, { mode: 0o644 });
     const box = await secretIn(dataDir);
@@ -360,7 +360,7 @@ describe('the secret that was agreed on', () => {
     },
   );
 
-  it('ENR-5 is kept as soon as the disk has room for it', async () => {
+  it('ENR-5 the enrolled secret is stored as soon as the disk has room for it', async () => {
     const dataDir = join(await temporaryFolder(), 'a-file');
     await writeFile(dataDir, '');
     const clock = new VirtualClock();
@@ -378,7 +378,7 @@ describe('the secret that was agreed on', () => {
     expect(JSON.stringify(lines).match(/secret-not-stored/g)).toHaveLength(1);
   });
 
-  it('ENR-5 is used once its disk comes, however late after the start', async () => {
+  it('ENR-5 the enrolled secret is used once its disk is mounted, however late after the start', async () => {
     const dataDir = join(await temporaryFolder(), 'not-mounted');
     const clock = new VirtualClock();
     const run = (signal: AbortSignal) => clock.sleep(3_600_000, signal).then(() => undefined);
@@ -401,7 +401,7 @@ describe('the secret that was agreed on', () => {
     expect(lines).toEqual([]);
   });
 
-  it('ENR-5 is looked for again, but the log says once why it cannot be read', async () => {
+  it('ENR-5 an unreadable secret is read again and again, but logged once with the reason', async () => {
     const dataDir = await temporaryFolder();
     await writeFile(join(dataDir, 'secret'), 'none');
     const clock = new VirtualClock();
@@ -424,7 +424,7 @@ describe('the secret that was agreed on', () => {
     expect(JSON.stringify(lines).match(/secret-unreadable/g)).toHaveLength(1);
   });
 
-  it('ENR-5 is used although the disk does not keep it, which is said', async () => {
+  it('ENR-5 the enrolled secret is used although the disk cannot store it, and the log says so', async () => {
     const dataDir = join(await temporaryFolder(), 'a-file');
     await writeFile(dataDir, '');
     const box = await secretIn(dataDir, ONE);

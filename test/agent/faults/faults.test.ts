@@ -52,7 +52,7 @@ async function box() {
 }
 
 describe('a box whose display is unplugged', () => {
-  it('AGT-5 refuses pushes by name, takes and says payments, and is well by itself afterwards', async () => {
+  it('AGT-5 a box whose display is unplugged refuses pushes by name, announces payments, and recovers by itself', async () => {
     const { gateway, status, said, order, end, standing, told, qr } = await box();
     gateway.tell(pushOf(1));
     await told('shown', uuid(1));
@@ -76,7 +76,7 @@ describe('a box whose display is unplugged', () => {
     expect(said()?.number).toBe(1);
   });
 
-  it('shows an order again that was on it, when the plug was only loose', async () => {
+  it('a box shows an order again after its display was unplugged and plugged in', async () => {
     const { gateway, status, order, standing, told, qr } = await box();
     const loosen = async () => {
       await order('display-gone', `times=1&${LONG}`);
@@ -94,7 +94,7 @@ describe('a box whose display is unplugged', () => {
 });
 
 describe('a box whose disk is full', () => {
-  it('AGT-5 refuses pushes by name, takes and says payments as not recorded, and is well by itself afterwards', async () => {
+  it('AGT-5 a box whose disk is full refuses pushes by name, announces payments as not recorded, and recovers by itself', async () => {
     const { gateway, status, said, order, told, qr } = await box();
     gateway.tell(pushOf(1));
     await told('shown', uuid(1));
@@ -119,7 +119,7 @@ describe('a box whose disk is full', () => {
 });
 
 describe('a box whose calendar clock is ahead', () => {
-  it('SIG-4 shows orders for their time, as if its calendar were right', async () => {
+  it('SIG-4 a box whose calendar clock is ahead shows orders for their whole time', async () => {
     const { gateway, status, order, end, told, qr } = await box();
     const sentAheadMs = async (type: string, pushId: string) =>
       (await told(type, pushId)).sentAtMs - systemClock.wallMs();

@@ -56,7 +56,7 @@ function noiseOrdered(it: Awaited<ReturnType<typeof injected>>, how: object = {}
 }
 
 describe('injected faults of a box', () => {
-  it('let a slow display take a second for each picture, and no other', async () => {
+  it('the fault slow display delays each picture by a second, and nothing else', async () => {
     const { open, faults, clock, drawn } = await injected();
     const [first, second] = [await open(0), await open(1)];
     faults.order({ fault: 'display-slow', seconds: 10 });
@@ -73,7 +73,7 @@ describe('injected faults of a box', () => {
     expect(drawn).toHaveLength(3);
   });
 
-  it('change one byte in a hundred on a noisy wire, the same ones for the same seed, in each direction', async () => {
+  it('the fault noisy wire changes one byte in a hundred, the same ones for the same seed, in each direction', async () => {
     const plain = new Uint8Array(60_000).map((_, index) => index);
     const run = async (how: object, sends = plain) => {
       const it = await injected();
@@ -106,7 +106,7 @@ describe('injected faults of a box', () => {
     expect(wrongIn((await run({ times: 5 })).sent[0])).toBe(5);
   });
 
-  it('let the calendar jump and come back, and no duration change', async () => {
+  it('the fault clock jump moves the calendar and back, and changes no duration', async () => {
     const { deps, clock, faults } = await injected();
     const wallMs = () => deps.clock.wallMs() - clock.wallMs();
     const ordered = faults.order({ fault: 'box-clock', seconds: 60 });
@@ -121,7 +121,7 @@ describe('injected faults of a box', () => {
     expect(wallMs()).toBe(0);
   });
 
-  it('last as long as is said, or until they have happened so often, or else as long as their kind does', async () => {
+  it('an injected fault ends after its time, after its count, or by the rule of its kind', async () => {
     const { deps, clock, faults } = await injected();
     const standing = () => faults.listed().map((it) => [it.fault, it.happened]);
     faults.order({ fault: 'display-slow', times: 2 });

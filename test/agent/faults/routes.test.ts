@@ -13,7 +13,7 @@ async function bench({ faults }: { faults: boolean }) {
 }
 
 describe('the faults of a box', () => {
-  it('FLT-10 are listed, ordered, counted and ended at its pages', async () => {
+  it('FLT-10 the pages of a box list, order, count and end faults', async () => {
     const ask = await bench({ faults: true });
     const { json } = await ask('GET', '');
     const ofBox = FAULT_NAMES.filter((name) => FAULTS[name].place === 'box');
@@ -34,7 +34,7 @@ describe('the faults of a box', () => {
     expect((await ask('GET', '')).json.standing).toEqual([]);
   });
 
-  it('FLT-10 are refused by name where they are none', async () => {
+  it('FLT-10 the pages of a box refuse by name what is no fault', async () => {
     const ask = await bench({ faults: true });
     const list = 'expected display-gone, display-slow, serial-noise, disk-full, box-clock';
     expect(await ask('POST', '/push-twice')).toMatchObject({ status: 404, text: expect.stringContaining(list) });
@@ -53,13 +53,13 @@ describe('the faults of a box', () => {
     expect((await ask('GET', '')).json.standing).toEqual([]);
   });
 
-  it('FLT-10 are so many and no more', async () => {
+  it('FLT-10 the pages of a box refuse one fault more than the limit', async () => {
     const ask = await bench({ faults: true });
     for (let n = 0; n < 100; n += 1) expect((await ask('POST', '/display-slow')).status).toBe(201);
     expect(await ask('POST', '/display-slow')).toMatchObject({ status: 409, text: expect.stringContaining('DELETE') });
   });
 
-  it('FLT-10 cannot be ordered of a box that was not set up for it', async () => {
+  it('FLT-10 a box that was not set up for faults accepts none', async () => {
     const ask = await bench({ faults: false });
     const answer = { status: 404, text: expect.stringContaining('faults: true') };
     for (const [method, path] of [

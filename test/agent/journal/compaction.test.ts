@@ -50,7 +50,7 @@ const history = fc
   });
 
 describe('compaction', () => {
-  it('AGT-5 restores the same box before, after and in the middle, whatever the history', () => {
+  it('AGT-5 a compacted journal restores the same box before, after and in the middle, whatever the history', () => {
     let shorter = 0;
     fc.assert(
       fc.property(history, fc.nat(100), (entries, percent) => {
@@ -70,7 +70,7 @@ describe('compaction', () => {
     expect(shorter).toBeGreaterThan(0);
   });
 
-  it('has a bound, even when nothing was ever acknowledged or ended', () => {
+  it('a compacted journal is bounded, even when nothing was ever acknowledged or ended', () => {
     const endless = Array.from({ length: 20_000 }, (_, index) => {
       const one = push();
       return index % 2 === 0 ? [one, shown(one)] : [payment(), ended(randomUUID())];
@@ -78,7 +78,7 @@ describe('compaction', () => {
     expect(entriesToKeep(endless, AT.wallMs).size).toBeLessThanOrEqual(6_000);
   });
 
-  it('has the same bound when everything was seen and acknowledged one by one', () => {
+  it('a compacted journal has the same bound when everything was seen and acknowledged one by one', () => {
     const busy = Array.from({ length: 10_000 }, () => {
       const one = push();
       const paid = payment();
@@ -90,7 +90,7 @@ describe('compaction', () => {
     expect(entriesToKeep(busy, AT.wallMs).size).toBeLessThanOrEqual(6_000);
   });
 
-  it('forgets what is settled and old, by the own time of the entries, and nothing that is owed', () => {
+  it('compaction drops what is settled and old by the time of the entries, and nothing that is unsent', () => {
     const aged = AT.wallMs - SETTLED_AGE_MAX_MS - 1;
     const [owed, unended, recent] = [payment(undefined, null, aged), push(undefined, aged), payment()];
     const settled = Array.from({ length: 10 }, () => payment(undefined, null, aged));
@@ -114,13 +114,13 @@ describe('compaction', () => {
     expect(revived(future, AT).unsent).toEqual(revived(entries, AT).unsent);
   });
 
-  it('forgets nothing by a calendar that is 31 days ahead', () => {
+  it('compaction drops nothing by a calendar that is 31 days ahead', () => {
     const settled = Array.from({ length: 2 * RECENT_MAX }, () => payment(undefined, null, AT.wallMs - DAY_MS));
     const entries: Entry[] = settled.flatMap((it) => [it, acked(it.payment.transactionId)]);
     expect(entriesToKeep(entries, AT.wallMs + 31 * DAY_MS).size).toBe(entries.length);
   });
 
-  it('AGT-10 keeps the newest payments whose screen nobody saw, however old and settled they are', () => {
+  it('AGT-10 compaction keeps the newest payments whose screen nobody saw, however old and settled they are', () => {
     const aged = AT.wallMs - SETTLED_AGE_MAX_MS - 1;
     const settled = (paidAtMs: number, isSeen: boolean): Entry[] => {
       const paid = payment(undefined, null, paidAtMs);
@@ -134,7 +134,7 @@ describe('compaction', () => {
     expect(entries.filter((_, index) => kept.has(index))).toEqual(entries.slice(2));
   });
 
-  it('runs when the journal is opened and keeps what is owed and open, on the disk too', async () => {
+  it('compaction runs when the journal is opened and keeps what is unsent and open, on the disk too', async () => {
     const folder = await temporaryFolder();
     const [owed, current] = [payment(), push()];
     const closed = Array.from({ length: 3_000 }, (): Entry[] => {
@@ -154,7 +154,7 @@ describe('compaction', () => {
     expect(isDeepStrictEqual(revived(after, AT), revived(entries, AT))).toBe(true);
   });
 
-  it('AGT-13 keeps the newest account that people were told of, also one that came back', async () => {
+  it('AGT-13 compaction keeps the newest account that people were shown, also one that came back', async () => {
     const folder = await temporaryFolder();
     const [first, second] = ['0123456789', '9988776655'].map((bankAccount) => ({
       ...{ bankAccount, bankCode: 'MB', userBankName: 'NGUYEN VAN A' },
@@ -172,7 +172,7 @@ describe('compaction', () => {
     expect([...entriesToKeep(links, AT.wallMs)]).toEqual([2]);
   });
 
-  it('runs while the box runs, some entries with each append, and gives room back', async () => {
+  it('compaction runs while the box runs, some entries with each append, and frees room', async () => {
     const folder = await temporaryFolder();
     const { journal } = open(folder);
     const sizes = () => ['', '-wal'].map((suffix) => statSync(join(folder, JOURNAL_FILE + suffix)).size);
@@ -196,7 +196,7 @@ describe('compaction', () => {
     expect(statSync(join(folder, JOURNAL_FILE)).size).toBeLessThan(5_000_000);
   });
 
-  it('looks for old entries when the journal is opened, and once a day', async () => {
+  it('compaction looks for old entries when the journal is opened, and once a day', async () => {
     const [folder, clock] = [await temporaryFolder(), new VirtualClock(AT.wallMs)];
     const { journal } = open(folder, undefined, clock);
     const settled = Array.from({ length: 10 }, () => payment()).flatMap((it) => [it, acked(it.payment.transactionId)]);

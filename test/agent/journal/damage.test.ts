@@ -34,7 +34,7 @@ describe('a damaged journal', () => {
     ],
   ];
   for (const [name, least, damage] of damages) {
-    it(`that ${name} is set aside as it is, and a fresh one begins with what could be read`, async () => {
+    it(`a journal that ${name} is set aside as it is, and a fresh one begins with what could be read`, async () => {
       const { folder, file, entries } = await filled();
       damage(file);
       const bytes = readFileSync(file);
@@ -57,7 +57,7 @@ describe('a damaged journal', () => {
     });
   }
 
-  it('has its newest entries saved from its write-ahead log', async () => {
+  it('the newest entries of a damaged journal are saved from its write-ahead log', async () => {
     const { folder, file, entries } = await filled({ keepLog: true });
     const bytes = readFileSync(file);
     bytes.writeUInt32BE(77, 60);
@@ -75,7 +75,7 @@ describe('a damaged journal', () => {
     expect(events()).toContain('journal-entries-skipped');
   });
 
-  it('that shows itself while the box runs is set aside too, and loses nothing that the box knows', async () => {
+  it('a journal whose damage shows while the box runs is set aside too, and loses nothing that the box has in memory', async () => {
     const { folder, file, entries } = await filled();
     const clock = new VirtualClock(AT.wallMs);
     const { journal, events } = open(folder, undefined, clock);
@@ -96,7 +96,7 @@ describe('a damaged journal', () => {
     expect(open(folder).journal.load()).toEqual([...entries, ...more]);
   });
 
-  it('AGT-11 leaves this life and later ones without what may be lost of it, until a technician has taken it away', async () => {
+  it('AGT-11 a damaged journal marks this run and later ones as incomplete until a technician has removed it', async () => {
     const { folder, file } = await filled();
     truncateSync(file, 32_768 + 100);
     const { journal } = open(folder);
@@ -112,7 +112,7 @@ describe('a damaged journal', () => {
     expect(open(folder).journal.status()).toMatchObject({ ok: true, complete: true, setAside: [] });
   });
 
-  it('is kept for a technician five times, the newest', async () => {
+  it('the five newest damaged journals are kept for a technician', async () => {
     const folder = await temporaryFolder();
     const names = new Set<string>();
     for (let n = 0; n < 8; n += 1) {
@@ -129,13 +129,16 @@ describe('a damaged journal', () => {
 });
 
 describe('whatever is found in its place, the box starts', () => {
-  it.each([0, 1, 99, 100, 511, 4_095, 4_096, 4_097, 8_192, 12_000, 20_480])('cut to %i bytes', async (size) => {
-    const { folder, file, entries } = await filled();
-    truncateSync(file, size);
-    await expectToStart(folder, entries);
-  });
+  it.each([0, 1, 99, 100, 511, 4_095, 4_096, 4_097, 8_192, 12_000, 20_480])(
+    'a box starts with a journal cut to %i bytes',
+    async (size) => {
+      const { folder, file, entries } = await filled();
+      truncateSync(file, size);
+      await expectToStart(folder, entries);
+    },
+  );
 
-  it('a folder', async () => {
+  it('a box starts with a folder in the place of its journal', async () => {
     const folder = await temporaryFolder();
     mkdirSync(join(folder, JOURNAL_FILE, 'deep'), { recursive: true });
     await expectToStart(folder, []);

@@ -14,7 +14,7 @@ import { acked, open, payment, push, shown } from './support.ts';
 const REOPEN_MS = 1_000;
 
 describe('the journal on disk', () => {
-  it('MSG-6 gives back every entry in the order in which it was written', async () => {
+  it('MSG-6 the journal returns every entry in the order in which it was written', async () => {
     const folder = join(await temporaryFolder(), 'not', 'there', 'yet');
     const first = push();
     const entries = [first, shown(first), payment()];
@@ -28,7 +28,7 @@ describe('the journal on disk', () => {
     expect(lines).toEqual([]);
   });
 
-  it('AGT-8 has an append on the disk before it settles: a copy of the files at that moment has it', async () => {
+  it('AGT-8 an append is on the disk before it settles: a copy of the files at that moment has it', async () => {
     const folder = await temporaryFolder();
     const copy = await temporaryFolder();
     const entries = [push(), payment()];
@@ -39,7 +39,7 @@ describe('the journal on disk', () => {
     expect(open(copy).journal.load()).toEqual(entries);
   });
 
-  it('AGT-8 leaves no append to the memory of the operating system, which a power cut takes', async () => {
+  it('AGT-8 an append is flushed: a power cut cannot take it from the memory of the operating system', async () => {
     const opened = new Set<DatabaseSync>();
     const { exec } = DatabaseSync.prototype;
     const spied = vi.spyOn(DatabaseSync.prototype, 'exec').mockImplementation(function (this: DatabaseSync, sql) {
@@ -53,7 +53,7 @@ describe('the journal on disk', () => {
     expect(db?.prepare('PRAGMA synchronous').get()).toEqual({ synchronous: 2 });
   });
 
-  it('keeps all entries of an append or none', async () => {
+  it('an append stores all of its entries or none', async () => {
     const folder = await temporaryFolder();
     const { journal } = open(folder);
     const unwritable = {
@@ -68,7 +68,7 @@ describe('the journal on disk', () => {
     expect(open(folder).journal.load()).toEqual([]);
   });
 
-  it('writes a fact once, however often it is told', async () => {
+  it('the journal writes a fact once, however often it is appended', async () => {
     const folder = await temporaryFolder();
     const entries = [push(), payment(), acked(randomUUID(), randomUUID())];
     const before = open(folder).journal;
@@ -81,7 +81,7 @@ describe('the journal on disk', () => {
     expect(open(folder).journal.load()).toEqual(entries);
   });
 
-  it('skips an entry that does not decode or is not what was written, and names its number', async () => {
+  it('the journal skips an entry that does not decode or was changed, and names its number', async () => {
     const folder = await temporaryFolder();
     const before = open(folder);
     const entries = [push(), payment(), push(), payment()];
@@ -97,7 +97,7 @@ describe('the journal on disk', () => {
     expect(lines).toMatchObject([{ event: 'journal-entries-skipped', count: 3, seqs: '1, 2, 3', reason: 'not JSON' }]);
   });
 
-  it("is one program's only: a second one on the same folder does not start, until the first has ended", async () => {
+  it('a journal belongs to one program: a second one on the same folder waits until the first has ended', async () => {
     const folder = await temporaryFolder();
     const theirs = push();
     const first = open(folder).journal;
@@ -109,7 +109,7 @@ describe('the journal on disk', () => {
     expect(open(folder).journal.load()).toHaveLength(2);
   });
 
-  it("is one box's only: that of another terminalCode is set aside as it is, and a fresh one begins", async () => {
+  it('a journal belongs to one box: that of another terminalCode is set aside as it is, and a fresh one begins', async () => {
     const folder = await temporaryFolder();
     const theirs = [push(), payment()];
     const before = open(folder, 'VVB000002');
@@ -131,7 +131,7 @@ describe('the journal on disk', () => {
     expect(open(elsewhere, 'VVB000002').journal.load()).toEqual(theirs);
   });
 
-  it('STORAGE_FAULT tells of a folder that cannot be made, again and again, until it can be', async () => {
+  it('the journal answers STORAGE_FAULT for a folder that cannot be made, again and again, until it can be', async () => {
     const [parent, clock] = [await temporaryFolder(), new VirtualClock()];
     const folder = join(parent, 'data');
     writeFileSync(folder, 'a file where the folder should be');
@@ -149,7 +149,7 @@ describe('the journal on disk', () => {
     expect(journal.load()).toEqual([first]);
   });
 
-  it('sets a journal of a newer program aside, with what it can read of it', async () => {
+  it('a journal of a newer program is set aside, with what can be read of it', async () => {
     const folder = await temporaryFolder();
     const entry = payment();
     const before = open(folder).journal;
@@ -164,7 +164,7 @@ describe('the journal on disk', () => {
     expect(journal.status().setAside).toEqual([expect.stringContaining('journal.db.other-version-')]);
   });
 
-  it('opens one that was written without checksums', async () => {
+  it('a journal that was written without checksums can be opened', async () => {
     const folder = await temporaryFolder();
     const entries = [push(), payment()];
     const db = new DatabaseSync(join(folder, JOURNAL_FILE));

@@ -13,7 +13,7 @@ const KILLS_PER_JOURNAL = 5;
 /** However fast the disk: few enough that no journal grows so long that it is compacted. */
 const ENTRIES_PER_RUN = 1_000;
 
-it('AGT-8 has every append that was acknowledged when its program is killed in the middle of one', async () => {
+it('AGT-8 a journal has every append that was acknowledged when its program is killed in the middle of one', async () => {
   const chance = seeded(20);
   let [folder, taken] = ['', [] as string[]];
   for (let n = 0; n < KILLS; n += 1) {

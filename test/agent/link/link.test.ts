@@ -102,7 +102,7 @@ function linkOf(
 }
 
 describe('the link', () => {
-  it('MSG-11 ends a session in which it is not heard, within 20 s, and says hello anew', async () => {
+  it('MSG-11 the link ends a session without answers to its heartbeats within 20 s, and says hello anew', async () => {
     const clock = new VirtualClock();
     const sessions: Far[] = [];
     const open = async () => {
@@ -129,7 +129,7 @@ describe('the link', () => {
     expect(sessions[1]?.closed).toBe(false);
   });
 
-  it('MSG-12 says hello anew when it is told that its session is over, which nobody has to see', async () => {
+  it('MSG-12 the link says hello anew when the gateway reports that its session is over, and no person has to see it', async () => {
     const sessions: Far[] = [];
     const { types } = linkOf(async () => {
       const far = new Far();
@@ -146,7 +146,7 @@ describe('the link', () => {
     expect(types()).toEqual(['connecting', 'registered', 'connecting', 'registered']);
   });
 
-  it('MSG-11 says its signs of life in the interval that it was told last', async () => {
+  it('MSG-11 the link sends heartbeats in the interval that the gateway sent last', async () => {
     const [far, clock] = [new Far(), new VirtualClock()];
     const { types } = linkOf(async () => far, { clock });
     await eventually('hello', () => far.hello());
@@ -168,7 +168,7 @@ describe('the link', () => {
     await eventually('its end', () => far.closed);
   });
 
-  it('SHA-2 SHA-3 goes where it is sent, stays there, and says hello in shard 0 when its shard is no more', async () => {
+  it('SHA-2 SHA-3 the link moves to the shard that it is sent to, stays there, and says hello in shard 0 when that shard is no more', async () => {
     const clock = new VirtualClock();
     const sessions: Far[] = [];
     const { types } = linkOf(
@@ -207,7 +207,7 @@ describe('the link', () => {
     expect(types()).not.toContain('refused');
   });
 
-  it('PRE-6 spreads the hellos of boxes that come back', async () => {
+  it('PRE-6 the link spreads the hellos of boxes that come back', async () => {
     const clock = new VirtualClock();
     const sessions: Far[] = [];
     linkOf(
@@ -250,7 +250,7 @@ describe('the link', () => {
     expect(new Set(spread).size).toBeGreaterThan(6);
   });
 
-  it('SHA-2 follows three answers in a row, and waits before the next one as before a redial', async () => {
+  it('SHA-2 the link follows three moves in a row, and waits before the next one as before a redial', async () => {
     const clock = new VirtualClock();
     const sessions: Far[] = [];
     linkOf(
@@ -278,7 +278,7 @@ describe('the link', () => {
     }
   });
 
-  it('SIG-4 begins a session anew after a day, once no QR is on the screen', async () => {
+  it('SIG-4 the link begins a new session after a day, once no QR is on the screen', async () => {
     const clock = new VirtualClock();
     const sessions: Far[] = [];
     let shown: string | null = uuid(7);
@@ -303,7 +303,7 @@ describe('the link', () => {
     expect(sessions[1]?.hello()?.sessionId).not.toBe(sessions[0]?.hello()?.sessionId);
   });
 
-  it('ENR-6 takes a gateway that is there but answers no hello, time after time, for one that refuses the secret', async () => {
+  it('ENR-6 the link treats a gateway that is there but never answers a hello as one that refuses the secret', async () => {
     const clock = new VirtualClock();
     const sessions: Far[] = [];
     let refusals = 0;
@@ -337,7 +337,7 @@ describe('the link', () => {
     expect(refusals).toBe(2);
   });
 
-  it('MSG-4 says hello with a fresh session, and nothing else counts before the welcome', async () => {
+  it('MSG-4 the link says hello with a fresh session, and ignores everything before the welcome', async () => {
     const far = new Far();
     const { link, events, types } = linkOf(async () => far);
     const hello = await eventually('hello', () => far.hello());
@@ -380,7 +380,7 @@ describe('the link', () => {
     },
   );
 
-  it('MSG-2 MSG-4 MSG-5 turns what the gateway says in this session into events, in order, and sends in order', async () => {
+  it('MSG-2 MSG-4 MSG-5 the link turns messages of this session into events, in order, and sends in order', async () => {
     const far = new Far();
     const begunMs = systemClock.monotonicMs();
     const { link, events, types } = linkOf(async () => far);
@@ -408,7 +408,7 @@ describe('the link', () => {
     expect(far.sent.slice(1)).toMatchObject([{ type: 'accepted' }, { type: 'paid', id: uuid(4) }]);
   });
 
-  it('redials with a fresh session when the connection ends, cannot send, or cannot be had', async () => {
+  it('the link redials with a fresh session when the connection ends, cannot send, or cannot be opened', async () => {
     const fars = [new Far(), new Far(), new Far()] as const;
     const { link, types, attempts } = linkOf(async (attempt) => {
       if (attempt === 0) throw new Error('connection refused');
@@ -437,7 +437,7 @@ describe('the link', () => {
     expect(fars[0].closed && fars[1].closed).toBe(true);
   });
 
-  it('redials within 50 ms at its start, and within 250 ms from its first welcome on', async () => {
+  it('the link redials within 50 ms at its start, and within 250 ms from its first welcome on', async () => {
     const clock = new VirtualClock();
     const first = new Far();
     const { link, types, attempts } = linkOf(
@@ -459,7 +459,7 @@ describe('the link', () => {
     await eventually('another dial', () => attempts() === 3);
   });
 
-  it('MSG-4 tells a refusal and tries again', async () => {
+  it('MSG-4 the link reports a refusal and tries again', async () => {
     const fars = [new Far(), new Far()] as const;
     const { events, types } = linkOf(async (attempt) => fars[attempt] ?? fars[1]);
     await eventually('hello', () => fars[0].hello());
@@ -469,7 +469,7 @@ describe('the link', () => {
     expect(events[1]).toEqual({ type: 'refused', code: 'NOT_REGISTERED', reason: 'no such box' });
   });
 
-  it('REG-6 says of a disabled box that it is disabled, keeps its secret, and asks again within 5 s for as long as it lasts', async () => {
+  it('REG-6 the link of a disabled box says that it is disabled, keeps its secret, and asks again within 5 s while it lasts', async () => {
     const clock = new VirtualClock();
     const sessions: Far[] = [];
     const open = async () => {
@@ -500,7 +500,7 @@ describe('the link', () => {
     expect(new Set(told.map(({ code }) => code))).toEqual(new Set(['BOX_DISABLED']));
   });
 
-  it('MSG-8 leaves the box to a newer agent, and asks once a minute at most whether that is gone', async () => {
+  it('MSG-8 the link leaves the box to a newer agent, and asks once a minute at most whether that is gone', async () => {
     const [fars, clock] = [[new Far(), new Far(), new Far(), new Far()] as const, new VirtualClock()];
     const { link, types, attempts } = linkOf(async (attempt) => fars[attempt] ?? fars[3], { clock });
     const superseded = { type: 'refused', code: 'SUPERSEDED', reason: 'another agent' } as const;
@@ -526,7 +526,7 @@ describe('the link', () => {
     expect(fars.map((far) => far.hello()?.yields)).toEqual([false, true, true, false]);
   });
 
-  it('AGT-8 AGT-11 takes the clock of the gateway for as late as it may be, for a welcome that was long under way', async () => {
+  it('AGT-8 AGT-11 the link counts the whole way of a slow welcome when it reads the clock of the gateway', async () => {
     const [far, clock] = [new Far(), new VirtualClock()];
     const { events, types } = linkOf(async () => far, { clock });
     await eventually('hello', () => far.hello());

@@ -123,7 +123,7 @@ async function watch(origin: string, headers: Record<string, string> = {}) {
 }
 
 describe('the pages of a box', () => {
-  it('give status, text and metrics, to GET and HEAD alike', async () => {
+  it('the pages of a box give status, text and metrics, to GET and HEAD alike', async () => {
     const { origin } = await box();
     const status = await fetch(`${origin}/status`);
     expect(await status.json()).toEqual(STATUS);
@@ -134,7 +134,7 @@ describe('the pages of a box', () => {
     expect(await head.text()).toBe('');
   });
 
-  it('give the picture that is on the screen now, named by its number', async () => {
+  it('the pages of a box give the picture that is on the screen now, named by its number', async () => {
     const { origin, it } = await box();
     expect((await fetch(`${origin}/screen.png`)).status).toBe(503);
     const tags = new Set<string | null>();
@@ -153,7 +153,7 @@ describe('the pages of a box', () => {
     expect([again.response.statusCode, again.body]).toEqual([304, '']);
   });
 
-  it('know their health: display, journal and what the gateway refuses, not whether they are online', async () => {
+  it('the health of a box covers display, journal and refusals of the gateway, not whether it is online', async () => {
     const { origin, it } = await box();
     for (const online of [true, false]) {
       it.status = { ...STATUS, online };
@@ -173,7 +173,7 @@ describe('the pages of a box', () => {
     }
   });
 
-  it('answer what is not there, and other methods, as HTTP asks', async () => {
+  it('the pages of a box answer unknown paths and other methods as HTTP asks', async () => {
     const { origin } = await box();
     for (const path of ['/nothing', '//', '/page/box.html', '/../package.json', '/%2e%2e/x']) {
       expect((await ask(origin, path)).response.statusCode, path).toBe(404);
@@ -189,7 +189,7 @@ describe('the pages of a box', () => {
     }
   });
 
-  it('load nothing from outside and may not be framed', async () => {
+  it('the pages of a box load nothing from outside and may not be framed', async () => {
     const { origin } = await box();
     for (const path of ['/', '/box.css', '/box.js']) {
       const response = await fetch(`${origin}${path}`);
@@ -202,7 +202,7 @@ describe('the pages of a box', () => {
     }
   });
 
-  it('name a failing box in a 500 and go on', async () => {
+  it('the pages of a box answer 500 for a failing box and go on', async () => {
     const { origin, it, lines } = await box();
     it.status = Object.defineProperty({ ...STATUS }, 'state', {
       enumerable: true,
@@ -216,7 +216,7 @@ describe('the pages of a box', () => {
     expect((await fetch(`${origin}/status`)).status).toBe(200);
   });
 
-  it('say which port is taken and which option changes it', async () => {
+  it('the pages of a box say which port is taken and which option changes it', async () => {
     const { port } = await box();
     const error = await box({ port }).catch((it: unknown) => it);
     expect(error).toBeInstanceOf(ConfigError);
@@ -228,7 +228,7 @@ describe('the pages of a box', () => {
 });
 
 describe('the key of a box', () => {
-  it('is pressed from its own page and from programs of this machine', async () => {
+  it('a key of a box is pressed from its own page and from programs of this machine', async () => {
     const { origin, it } = await box();
     for (const headers of [{}, { origin }]) {
       expect((await ask(origin, '/keys/dismiss', 'POST', headers as Record<string, string>)).response.statusCode).toBe(
@@ -238,7 +238,7 @@ describe('the key of a box', () => {
     expect(it.keys).toEqual(['dismiss', 'dismiss']);
   });
 
-  it('is not pressed from a page of another origin', async () => {
+  it('a key of a box is not pressed from a page of another origin', async () => {
     const { origin, it, port } = await box();
     for (const other of ['https://evil.example', 'null', `http://127.0.0.1:${port + 1}`, `http://localhost:${port}`]) {
       expect((await ask(origin, '/keys/dismiss', 'POST', { origin: other })).response.statusCode).toBe(403);
@@ -317,7 +317,7 @@ it('LIM-6 THR-4 the box takes no body and one Host', async () => {
 });
 
 describe('the events of a box', () => {
-  it('begin with how it is, and follow each change once', async () => {
+  it('the event stream of a box begins with its state, and reports each change once', async () => {
     const { origin, it, change, listeners, close } = await box();
     const page = await watch(origin);
     expect(page.response.headers.get('content-type')).toContain('text/event-stream');
@@ -337,7 +337,7 @@ describe('the events of a box', () => {
     expect(listeners.size).toBe(0);
   });
 
-  it('have room for so many pages, and for another once one has gone', async () => {
+  it('the event stream of a box has a limited number of pages, and room for another once one has gone', async () => {
     const { origin } = await box();
     const stops = Array.from({ length: 16 }, () => new AbortController());
     const pages = await Promise.all(stops.map(({ signal }) => fetch(`${origin}/events`, { signal })));
@@ -353,7 +353,7 @@ describe('the events of a box', () => {
     });
   });
 
-  it('are not kept for a page that does not read', async () => {
+  it('the event stream of a box drops a page that does not read', async () => {
     const { port, it, change, lines } = await box();
     const socket = connect(port, '127.0.0.1');
     onTestFinished(() => {
@@ -405,7 +405,7 @@ const statusOf = async (origin: string, path: string, method = 'GET', headers: R
   (await ask(origin, path, method, headers)).response.statusCode;
 
 describe('from another machine', () => {
-  it('THR-30 without a token the screen is seen, but no key is pressed and no payment read', async () => {
+  it('THR-30 another machine without a token sees the screen, but presses no key and reads no payment', async () => {
     const { origin, it } = await box();
     it.frame = frameOf(7);
     it.sound = { number: 1, text: 'x', wav: new Uint8Array(1) };
@@ -449,7 +449,7 @@ describe('from another machine', () => {
     expect(strangerProblem({ socket, headers: {} }) === undefined).toBe(isHere);
   });
 
-  it('ENR-1 THR-24 nobody is told the code of an enrolment, by status, events or screen, with the token neither', async () => {
+  it('ENR-1 THR-24 another machine never sees the code of an enrolment, by status, events or screen, not even with the token', async () => {
     const token = 'a-token-of-a-box-in-a-test-0123456789';
     for (const headers of [{}, { authorization: `Bearer ${token}` }]) {
       const { origin, it, change } = await box('authorization' in headers ? { token } : {});
@@ -477,7 +477,7 @@ describe('from another machine', () => {
 describe('with a token', () => {
   const token = 'a-token-of-a-box-in-a-test-0123456789';
 
-  it('THR-30 the box shows and does nothing without it, on this machine neither, but say whether it is well', async () => {
+  it('THR-30 a box with a token shows and does nothing without it, also on this machine, but says whether it is healthy', async () => {
     const { origin, it } = await box({ token });
     it.frame = frameOf(7);
     for (const from of [{}, NEIGHBOUR]) {
@@ -500,7 +500,7 @@ describe('with a token', () => {
     expect(it.keys).toEqual(['dismiss']);
   });
 
-  it('THR-30 a browser has a cookie for it, which no script reads and no other site sends', async () => {
+  it('THR-30 a browser gets a cookie for the token of a box, which no script reads and no other site sends', async () => {
     const { origin, it, port } = await box({ token });
     const wrong = await ask(origin, '/login', 'POST', { authorization: 'Bearer no' });
     expect([wrong.response.statusCode, wrong.response.headers['set-cookie']]).toEqual([401, undefined]);

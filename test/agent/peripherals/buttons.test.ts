@@ -46,7 +46,7 @@ function isRunning(id: number): boolean {
 }
 
 describe('buttons', () => {
-  it('are read through libgpiod 1', async () => {
+  it('buttons are read through libgpiod 1', async () => {
     const { edges, pressed, buttons } = watching(await writeScript('gpiomon', ...V1));
     await edges('17 1', '17 0', '22 1', '22 0', '27 1');
     await eventually('three presses', () => pressed.length === 3);
@@ -54,14 +54,14 @@ describe('buttons', () => {
     expect(buttons.status()).toEqual({ ok: true, reason: null });
   });
 
-  it('are read through libgpiod 2, wired to 3.3 V', async () => {
+  it('buttons are read through libgpiod 2, wired to 3.3 V', async () => {
     const { edges, pressed } = watching(await writeScript('gpiomon', ...V2), V2_OPTIONS);
     await edges('17 1', '17 2', '22 1', '22 2', '27 1');
     await eventually('three presses', () => pressed.length === 3);
     expect(pressed).toEqual(['dismiss', 'history', 'repeat']);
   });
 
-  it('do not bounce, closing or opening, even where the kernel tells an edge wrongly', async () => {
+  it('buttons do not bounce, closing or opening, even where the kernel reports an edge wrongly', async () => {
     const { edges, pressed, clock } = watching(await writeScript('gpiomon', ...V1));
     // The last edge of each step is another line's, by which the test knows that the step was read.
     await edges('17 1', '17 0', '17 1', '17 0', '17 1', '27 1', '27 0');
@@ -78,7 +78,7 @@ describe('buttons', () => {
     expect(pressed).toEqual(['dismiss', 'repeat', 'history', 'repeat', 'dismiss', 'history']);
   });
 
-  it('ignore what gpiomon should not say, and say so once', async () => {
+  it('buttons ignore unexpected output of gpiomon, and log it once', async () => {
     const { edges, pressed, lines } = watching(await writeScript('gpiomon', ...V1));
     await edges('17', '17 2', '17 1 1', ' 17 1', '170 1', '5 1', 'x'.repeat(1_000), '', '\x1b[31m17 1', '22 1');
     await eventually('the press that is one', () => pressed.length > 0);
@@ -88,7 +88,7 @@ describe('buttons', () => {
     ]);
   });
 
-  it('take edges that come in pieces', async () => {
+  it('buttons read edges that arrive in pieces', async () => {
     const body = [
       ...V1.slice(0, -1),
       'printf 1; sleep 0.05; printf "7 "; sleep 0.05; printf "1\\n22"; exec sleep 1000',
@@ -98,7 +98,7 @@ describe('buttons', () => {
     expect(pressed).toEqual(['dismiss']);
   });
 
-  it('end a gpiomon that floods, and try it again later', async () => {
+  it('buttons end a gpiomon that floods, and start it again later', async () => {
     const body = [...V1.slice(0, -1), 'exec yes "17 1"'];
     const { pressed, ids, lines, buttons } = watching(await writeScript('gpiomon', ...body));
     await eventually('a second try', async () => (await ids()).length > 1);
@@ -111,7 +111,7 @@ describe('buttons', () => {
     expect(lines.map(({ event }) => event)).toEqual(['buttons-failed']);
   });
 
-  it('take many edges, in as many seconds', async () => {
+  it('buttons count many edges, in as many seconds', async () => {
     const { edges, pressed, clock, ids } = watching(await writeScript('gpiomon', ...V1));
     const noise = Array<string>(400).fill('17 0');
     await edges(...noise, '22 1', '22 0');
@@ -122,7 +122,7 @@ describe('buttons', () => {
     expect(await ids()).toHaveLength(1);
   });
 
-  it('are watched again when gpiomon died, with a new memory of what is held', async () => {
+  it('buttons start a gpiomon that died again, and forget what was held', async () => {
     const command = await writeScript('gpiomon', ...V1);
     const { edges, pressed, ids, lines, clock } = watching(command);
     await edges('17 1');
@@ -144,7 +144,7 @@ describe('buttons', () => {
     ]);
   });
 
-  it('wait twice as long after each failure, up to a minute, and start anew after a good while', async () => {
+  it('buttons wait twice as long after each failure of gpiomon, up to a minute, and reset that after a good while', async () => {
     const command = await writeScript('gpiomon', ...V1.slice(0, 1), 'exit 1');
     const { clock, ids, edges, pressed } = watching(command);
     await eventually('two waits of a minute', () => clock.waitsMs.filter((ms) => ms === 60_000).length > 1);
@@ -215,7 +215,7 @@ describe('buttons', () => {
     await eventually('it is named', () => reason.test(buttons.status().reason ?? ''));
   });
 
-  it('leave no gpiomon behind, and press nothing more, when they are closed', async () => {
+  it('buttons leave no gpiomon behind, and press nothing more, when they are closed', async () => {
     const { buttons, edges, ids, pressed } = watching(await writeScript('gpiomon', ...V1));
     await edges('17 1');
     await eventually('a press', () => pressed.length === 1);
@@ -227,7 +227,7 @@ describe('buttons', () => {
     expect(buttons.status()).toEqual({ ok: true, reason: null });
   });
 
-  it('can be closed before gpiomon has told its version', async () => {
+  it('buttons can be closed before gpiomon has printed its version', async () => {
     const { buttons, lines } = watching(await writeScript('gpiomon', 'exec sleep 1000'));
     await buttons.close();
     expect(lines).toEqual([]);
@@ -252,7 +252,7 @@ const real = without(PROGRAMS.gpiomon);
 
 describe.skipIf(real.missing)(`the gpiomon of this machine${real.note}`, () => {
   it.each([true, false])(
-    'takes the command line, active low %s, and misses nothing but the chip',
+    'the gpiomon of this machine accepts the command line, active low %s, and lacks nothing but the chip',
     async (activeLow) => {
       const { buttons } = watching('gpiomon', { chip: 'gpiochip987', activeLow });
       const reason = await eventually('it is named', () => buttons.status().reason ?? undefined);

@@ -96,24 +96,27 @@ describe('the keyboard', () => {
     expect(seen).toEqual([]);
   });
 
-  it('takes Ctrl-C at once, wherever it comes', () => {
+  it('the keyboard reads Ctrl-C at once, wherever it comes', () => {
     const { terminal, seen } = typing();
     terminal.emit('data', Buffer.from('\x03'));
     terminal.emit('data', Buffer.from('\x1b_G\x03'));
     expect(seen).toEqual(['interrupt', 'interrupt']);
   });
 
-  it.each(SEQUENCES)('takes %j for no key, whole or in pieces, and the next key for one', async (sequence) => {
-    const { sends, seen } = typing();
-    await sends([sequence]);
-    await sends([...sequence]);
-    await sends([...sequence], 99);
-    expect(seen).toEqual([]);
-    await sends(['r']);
-    expect(seen).toEqual(['repeat']);
-  });
+  it.each(SEQUENCES)(
+    'the keyboard reads %j as no key, whole or in pieces, and the next key as one',
+    async (sequence) => {
+      const { sends, seen } = typing();
+      await sends([sequence]);
+      await sends([...sequence]);
+      await sends([...sequence], 99);
+      expect(seen).toEqual([]);
+      await sends(['r']);
+      expect(seen).toEqual(['repeat']);
+    },
+  );
 
-  it('takes no flow of sequences for keys, however it is cut', async () => {
+  it('the keyboard reads no flow of sequences as keys, however it is cut', async () => {
     const pieces = fc.record({
       text: fc.array(fc.constantFrom(...SEQUENCES), { minLength: 1, maxLength: 8 }).map((all) => all.join('')),
       cuts: fc.array(fc.record({ at: fc.nat(80), pauseMs: fc.nat(99) }), { maxLength: 6 }),
@@ -137,7 +140,7 @@ describe('the keyboard', () => {
     );
   });
 
-  it('reads what came during a stall before it takes an Esc for a key', async () => {
+  it('the keyboard reads what came during a stall before it reads an Esc as a key', async () => {
     const { terminal, clock, seen } = typing();
     terminal.sends('\x1b');
     await clock.advance(99);
@@ -149,7 +152,7 @@ describe('the keyboard', () => {
     expect(seen).toEqual([]);
   });
 
-  it('lets others hear what the terminal answers', async () => {
+  it('the keyboard passes answers of the terminal to others', async () => {
     const { sends, keyboard } = typing();
     const heard: string[] = [];
     const stop = keyboard.onData((bytes) => heard.push(String(bytes)));
@@ -159,7 +162,7 @@ describe('the keyboard', () => {
     expect(heard).toEqual(['\x1b[?62;4c']);
   });
 
-  it('gives the terminal back when it is closed, once, and a key under way is dropped', async () => {
+  it('the keyboard gives the terminal back once when it is closed, and drops a key that has begun', async () => {
     const { terminal, clock, keyboard, seen } = typing();
     terminal.sends('r');
     await clock.advance(50);
@@ -172,14 +175,14 @@ describe('the keyboard', () => {
     expect([seen, clock.sleeping()]).toEqual([[], []]);
   });
 
-  it('gives the terminal back when its input ends', async () => {
+  it('the keyboard gives the terminal back when its input ends', async () => {
     const { terminal, log } = typing();
     terminal.push(null);
     await eventually('the mode is restored', () => terminal.modes.at(-1) === false);
     expect(log()).toBe('');
   });
 
-  it('outlives a terminal that is gone, and says so', async () => {
+  it('the keyboard survives a terminal that is gone, and logs it', async () => {
     const { terminal, log } = typing();
     terminal.setRawMode = (raw) => {
       terminal.modes.push(raw);
@@ -230,7 +233,7 @@ async function onTerminal(...body: string[]) {
 }
 
 describe.skipIf(socat.missing)(`on a terminal${socat.note}`, () => {
-  it('takes keys, no arrow, and gives it back at Ctrl-C so that the program can end', async () => {
+  it('on a terminal, the agent reads keys but no arrow, and gives the terminal back at Ctrl-C', async () => {
     const run = await onTerminal(
       `const log = createLogger(process.stderr, systemClock, 'text');`,
       `const keyboard = watchKeyboard(process.stdin, { clock: systemClock, log }, (key) => console.log('<' + key + '>'), () => {`,
@@ -259,7 +262,7 @@ describe.skipIf(socat.missing)(`on a terminal${socat.note}`, () => {
     expect(others).toEqual(['<-isig,-icanon,-echo>', '<repeat>', '<dismiss>', '<isig,icanon,echo>', '<end>']);
   });
 
-  it('tells a background job from one in the foreground', async () => {
+  it('on a terminal, the agent tells a background job from one in the foreground', async () => {
     const run = await onTerminal(`console.log('<' + isInForeground() + '>');`);
     const [front, behind] = [run('start'), run('start-behind')];
     await eventually('an answer in front', () => front.screen().includes('<true>'));

@@ -9,14 +9,14 @@ const paid: Scene = { kind: 'paid', transactionId: 't1', amount: 1, content: '',
 const idle: Scene = { kind: 'starting', version: '1' };
 
 describe('what the first display did', () => {
-  it('AGT-2 AGT-10 confirms what the scene shows: a push, a payment, or neither', () => {
+  it('AGT-2 AGT-10 the first display confirms what the scene shows: a push, a payment, or neither', () => {
     const drawn = { type: 'drawn', pushId: undefined, transactionId: undefined };
     expect(screenEvent({ ok: true, scene: PAYMENT })).toEqual({ ...drawn, pushId: PAYMENT.pushId });
     expect(screenEvent({ ok: true, scene: paid })).toEqual({ ...drawn, transactionId: 't1' });
     expect(screenEvent({ ok: true, scene: idle })).toEqual(drawn);
   });
 
-  it('AGT-9 never confirms a push whose QR could not be read', () => {
+  it('AGT-9 the first display never confirms a push whose QR could not be read', () => {
     expect(screenEvent({ ok: true, scene: PAYMENT, unreadable: 'no room' })).toEqual({
       type: 'unreadable',
       pushId: PAYMENT.pushId,
@@ -24,7 +24,7 @@ describe('what the first display did', () => {
     });
   });
 
-  it('AGT-2 tells a failure with the push that it was to show', () => {
+  it('AGT-2 a failure of the first display names the push that it was to show', () => {
     const failed = { type: 'draw-failed', pushId: PAYMENT.pushId, reason: 'cable out' };
     expect(screenEvent({ ok: false, scene: PAYMENT, reason: 'cable out' })).toEqual(failed);
     expect(screenEvent({ ok: false, scene: undefined, reason: 'cable out' })).toEqual({ ...failed, pushId: undefined });
@@ -34,7 +34,7 @@ describe('what the first display did', () => {
 describe('what a display can do with a QR', () => {
   const status = () => ({ driver: 'strict', ok: false, reason: 'cable out', surface: '', qr: null });
 
-  it('AGT-1 AGT-2 is nothing while it is not open, and never more than it says', () => {
+  it('AGT-1 AGT-2 a display that is not open can show no QR, and an open one no more than it says', () => {
     const closed = only<Screen>({ status, checkQr: () => undefined });
     expect(qrCheckOf(closed, '0002')).toEqual({ ok: false, code: 'DISPLAY_FAULT', reason: 'cable out' });
     const small = only<Screen>({ status, checkQr: () => ({ ok: false as const, reason: 'too small' }) });

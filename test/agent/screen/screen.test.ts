@@ -75,7 +75,7 @@ async function screenOf(open: ConfiguredDisplay['open'], clock: Clock = systemCl
 }
 
 describe('a screen', () => {
-  it('AGT-2 confirms a scene only after the display has taken it', async () => {
+  it('AGT-2 a screen confirms a scene only after the display has drawn it', async () => {
     const display = new StrictDisplay();
     const gate = Promise.withResolvers<void>();
     display.next = () => gate.promise;
@@ -92,7 +92,7 @@ describe('a screen', () => {
     expect(screen.status()).toMatchObject({ driver: 'strict', ok: true, surface: '60×30 characters' });
   });
 
-  it('draws the newest scene only when the display is slow, but never leaves a paid one out', async () => {
+  it('a slow screen draws only the newest scene, but never leaves a paid one out', async () => {
     const display = new StrictDisplay();
     const gate = Promise.withResolvers<void>();
     display.next = () => gate.promise;
@@ -105,7 +105,7 @@ describe('a screen', () => {
     expect(display.drawn.slice(-4)).toEqual([paid(1), paid(2), paid(3), idle]);
   });
 
-  it('AGT-2 names a failure, opens the display anew and draws what is due', async () => {
+  it('AGT-2 a screen names a failure, opens the display anew and draws what is due', async () => {
     const displays: StrictDisplay[] = [];
     const { screen, outcomes } = await screenOf(async () => {
       const display = new StrictDisplay();
@@ -123,7 +123,7 @@ describe('a screen', () => {
     expect(displays[0]?.drawn).toEqual([]);
   });
 
-  it('has no frame to tell of while its display has failed', async () => {
+  it('a screen has no frame while its display has failed', async () => {
     const displays: StrictDisplay[] = [];
     const plugged = Promise.withResolvers<void>();
     const { screen, outcomes } = await screenOf(async () => {
@@ -144,7 +144,7 @@ describe('a screen', () => {
     expect(displays[1]?.drawn).toEqual([paid(1)]);
   });
 
-  it('says why it cannot be opened and keeps trying', async () => {
+  it('a screen says why its display cannot be opened and keeps trying', async () => {
     let tries = 0;
     const { screen, logged } = await screenOf(async () => {
       tries += 1;
@@ -156,7 +156,7 @@ describe('a screen', () => {
     expect(String(logged.read()).match(/no such device/g)).toHaveLength(1);
   });
 
-  it('lays the scene out anew when the surface changes its size', async () => {
+  it('a screen lays the scene out anew when the surface changes its size', async () => {
     const display = new StrictDisplay();
     let resize = () => {};
     const { screen } = await screenOf(async (io: DisplayIo) => {
@@ -172,7 +172,7 @@ describe('a screen', () => {
     expect(screen.frame()).toMatchObject({ columns: 40 });
   });
 
-  it('AGT-9 says when a scene is on the screen but its QR is not', async () => {
+  it('AGT-9 a screen says when a scene is drawn but its QR is not', async () => {
     const display = new StrictDisplay();
     display.surface = { ...SURFACE, columns: 20, rows: 4 };
     const { screen, outcomes } = await screenOf(async () => display);
@@ -183,7 +183,7 @@ describe('a screen', () => {
     expect(screen.status()).toMatchObject({ ok: true, qr: null });
   });
 
-  it('is not well before something is on it, and can be closed while its opening hangs', async () => {
+  it('a screen is not healthy before something is drawn, and can be closed while its opening hangs', async () => {
     const { screen } = await screenOf(() => new Promise(() => {}));
     void screen.start();
     expect(screen.status()).toMatchObject({ ok: false, reason: 'not opened yet' });
@@ -236,7 +236,7 @@ describe('a screen whose display asks to be refreshed', () => {
     return { clock, screen, outcomes, displays, refreshed, show };
   }
 
-  it('has it refreshed with what it shows, from the first scene on', async () => {
+  it('a display that asks for refreshes gets what it shows again, from the first scene on', async () => {
     const { clock, outcomes, refreshed, show } = await refreshing();
     await clock.advance(3 * EVERY_MS);
     expect(refreshed).toEqual([]);
@@ -251,7 +251,7 @@ describe('a screen whose display asks to be refreshed', () => {
     expect(outcomes, 'a refresh is no news').toHaveLength(2);
   });
 
-  it('is not put off by seconds that are counted down, and never refreshes while it draws', async () => {
+  it('a refresh of a display is not delayed by a countdown, and never happens during a drawing', async () => {
     const gate = Promise.withResolvers<void>();
     const { clock, outcomes, refreshed, displays, show } = await refreshing(() => gate.promise);
     for (let left = 100; left > 95; left -= 1) {
@@ -268,7 +268,7 @@ describe('a screen whose display asks to be refreshed', () => {
     expect(displays[0]?.drawn).toHaveLength(6);
   });
 
-  it('leaves a blank display alone', async () => {
+  it('a blank display is not refreshed', async () => {
     const { clock, refreshed, show } = await refreshing();
     await show(idle);
     await show(BLANK);
@@ -321,7 +321,7 @@ describe('a screen that is closed', () => {
     await expect(display.draw({} as Frame, idle)).rejects.toThrow('closed');
   });
 
-  it('finishes the drawing in hand first, takes nothing that comes meanwhile, and tells its outcome', async () => {
+  it('a closed screen finishes the drawing in hand first, ignores what comes meanwhile, and reports its outcome', async () => {
     const display = new StrictDisplay();
     const gate = Promise.withResolvers<void>();
     const begun = drawingUntil(display, gate.promise);
@@ -394,19 +394,22 @@ describe('a screen that is closed', () => {
     expect(glass).toEqual(drawn);
   });
 
-  it.each([PAYMENT, idle])('opens a display once more when the goodbye fails after %o', async (scene) => {
-    const displays: StrictDisplay[] = [];
-    const { screen, outcomes } = await screenOf(async () => {
-      displays.push(new StrictDisplay());
-      return displays.at(-1) as StrictDisplay;
-    });
-    await screen.start();
-    screen.present(scene);
-    await eventually('drawn', () => outcomes.length === 1);
-    for (const display of displays) display.next = () => Promise.reject(new Error('cable out'));
-    await screen.close('blank', STOP_BUDGET_MS);
-    expect(displays.map((it) => it.drawn)).toEqual([[scene], [BLANK]]);
-  });
+  it.each([PAYMENT, idle])(
+    'a closed screen opens its display once more when the goodbye fails after %o',
+    async (scene) => {
+      const displays: StrictDisplay[] = [];
+      const { screen, outcomes } = await screenOf(async () => {
+        displays.push(new StrictDisplay());
+        return displays.at(-1) as StrictDisplay;
+      });
+      await screen.start();
+      screen.present(scene);
+      await eventually('drawn', () => outcomes.length === 1);
+      for (const display of displays) display.next = () => Promise.reject(new Error('cable out'));
+      await screen.close('blank', STOP_BUDGET_MS);
+      expect(displays.map((it) => it.drawn)).toEqual([[scene], [BLANK]]);
+    },
+  );
 
   it.each([
     ['does not open', async () => Promise.reject(new Error('no such device'))],
@@ -420,7 +423,7 @@ describe('a screen that is closed', () => {
     expect(String(logged.read())).toMatch(/display-not-blanked.*payment/);
   });
 
-  it('gives back a display that opens only now', async () => {
+  it('a closed screen releases a display that opens only now', async () => {
     const opening = Promise.withResolvers<Display>();
     const display = new StrictDisplay();
     const { screen } = await screenOf(() => opening.promise);

@@ -42,7 +42,7 @@ async function pems() {
 }
 
 describe('a paybox.yaml', () => {
-  it('of three lines is a box that enrols, with a framebuffer', () => {
+  it('a paybox.yaml of three lines is a box that enrols, with a framebuffer', () => {
     const config = configOf(LEAST);
     expect(config).toEqual({
       box: { terminalCode: 'VVB000001', serialNumber: 'VVB900001' },
@@ -64,7 +64,7 @@ link:
   qrLifetimeSeconds: 120
 `;
 
-  it('DIA-9 names the public service in its dialect, whose secrets go into files', async () => {
+  it('DIA-9 a paybox.yaml names the public service in its dialect, whose secrets go into files', async () => {
     const { settings, withoutSecrets } = read(PUBLIC);
     const { 'agent.yaml': yaml, ...files } = agentFilesOf(settings, 'box-1', '/state');
     expect(files).toEqual({
@@ -102,7 +102,7 @@ link:
     expect(told(text)).toContain(message);
   });
 
-  it('becomes a configuration that the agent takes, with all that it may say', async () => {
+  it('a paybox.yaml with every key becomes a configuration that the agent accepts', async () => {
     const { ca, cert, key, block } = await pems();
     const file = `${CODES}gateway: mqtts://broker.example:8883
 secret: A-long-secret-that-a-box-has
@@ -134,7 +134,7 @@ sandboxMark: false
     });
   });
 
-  it('names where a box on a broker enrols, and what that gateway is known by', async () => {
+  it('a paybox.yaml names where a box on a broker enrols, and what that gateway is known by', async () => {
     const { ca, block } = await pems();
     const config = configOf(
       `${CODES}gateway: mqtts://broker.example\nenrolment: https://gateway.example:8443\n${block('ca', ca)}`,
@@ -147,13 +147,13 @@ sandboxMark: false
     expect(agentConfigSchema.parse(plain)).toMatchObject({ link: { allowPlain: true } });
   });
 
-  it('is what the example shows, in which every key is named', async () => {
+  it('the example of paybox.yaml is valid and names every key', async () => {
     const text = await readFile(EXAMPLE, 'utf8');
     expect(read(text).settings.wifi?.ssid).toBe('Quán Cà Phê');
     for (const key of Object.keys(boxFileSchema.shape)) expect(text).toMatch(new RegExp(`\\b${key}\\b`));
   });
 
-  it('may come from Windows: with a mark at its start, and its line ends', () => {
+  it('a paybox.yaml may come from Windows: with a byte order mark and CRLF', () => {
     const windows = `\uFEFF${LEAST}secret: "A-long-secret-that-a-box-has"\n`.replaceAll('\n', '\r\n');
     const { settings, withoutSecrets } = read(windows);
     expect(settings).toMatchObject({ terminalCode: 'VVB000001', secret: 'A-long-secret-that-a-box-has' });
@@ -230,7 +230,7 @@ describe('a paybox.yaml with a mistake', () => {
     expect(told(text)).toMatch(message);
   });
 
-  it('of another encoding is told so, with the line of the first such letter', () => {
+  it('a paybox.yaml in another encoding is refused, with the line of the first such letter', () => {
     const windows = Buffer.from(`${LEAST}wifi:\n  ssid: "Qu\xe1n"\n`, 'latin1');
     expect(told(windows)).toBe('paybox.yaml:5: has letters that are not UTF-8');
     expect(told(Buffer.from(`\uFEFF${LEAST}`, 'utf16le'))).toBe('paybox.yaml:1: is UTF-16, expected UTF-8');
@@ -240,11 +240,11 @@ describe('a paybox.yaml with a mistake', () => {
     );
   });
 
-  it('is not read beyond its limit', () => {
+  it('a paybox.yaml is not read beyond its limit', () => {
     expect(told(new Uint8Array(1_000_000).fill(35))).toBe(`paybox.yaml: expected at most ${BOX_FILE_BYTES_MAX} bytes`);
   });
 
-  it('with a certificate wants the key of that', async () => {
+  it('a paybox.yaml with a certificate needs its key', async () => {
     const { cert, key, other, block } = await pems();
     const head = `${CODES}gateway: mqtts://a.example\nsecret: A-long-secret-that-a-box-has\n`;
     expect(told(`${head}${block('cert', cert)}${block('key', other)}`)).toMatch(
@@ -256,7 +256,7 @@ describe('a paybox.yaml with a mistake', () => {
     );
   });
 
-  it('never tells a secret', () => {
+  it('a refusal of paybox.yaml never shows a secret', () => {
     for (const lines of [
       'secret: "hunter2-hunter2\n',
       'secret: hunter2-hunter2\n\tx: 1\n',
@@ -268,7 +268,7 @@ describe('a paybox.yaml with a mistake', () => {
 });
 
 describe('secrets in a paybox.yaml', () => {
-  it('are replaced, and nothing else is', async () => {
+  it('the secrets of a paybox.yaml are replaced, and nothing else is', async () => {
     const { cert, key, block } = await pems();
     const file = `# Ours\n${CODES}gateway: mqtts://a.example  # there\n${block('cert', cert)}${block('key', key)}secret: 'It''s-a-secret-of-this-test'  # mine\nwifi:\n  psk: "with # and : in it"\n  ssid: Quán\n`;
     const { withoutSecrets } = read(file);
@@ -315,7 +315,7 @@ describe('secrets in a paybox.yaml', () => {
     expect(() => read(kept.replace('ssid: x', 'ssid: y'), settings)).toThrow('5: wifi.psk: this box has kept none');
   });
 
-  it('are masked for who prints it', () => {
+  it('the secrets of a paybox.yaml are masked where it is printed', () => {
     const text = JSON.stringify(
       maskedBoxFile(
         Buffer.from(
@@ -339,14 +339,14 @@ describe('whatever is on the card', () => {
   };
   const example = `${LEAST}secret: My-secret-number-1-of-a-test\nwifi: {ssid: "Quán", psk: 'My-secret-number-2-of-a-test'}\nvoice: {driver: espeak}\n`;
 
-  it('bytes are taken or told what is wrong with them', () => {
+  it('random bytes as paybox.yaml are accepted or refused with the reason', () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 200 }), (bytes) => void taken(bytes)),
       { numRuns: 500 },
     );
   });
 
-  it('a file that was cut, doubled or written over is taken or told, and leaves no secret', () => {
+  it('a paybox.yaml that was cut, doubled or overwritten is accepted or refused, and leaves no secret', () => {
     const bytes = Buffer.from(example);
     const place = fc.nat({ max: bytes.length });
     const put = fc.constantFrom(

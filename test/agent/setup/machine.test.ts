@@ -23,17 +23,17 @@ const NETWORK = {
 };
 
 describe('the serial number of a machine', () => {
-  it('is that of its board', async () => {
+  it('the serial number of a machine is that of its board', async () => {
     const board = { 'proc/device-tree/serial-number': '10000000abcdef01\0' };
     expect(await deviceSerial(await machine({ ...board, ...NETWORK, ...MACHINE_ID }))).toBe('10000000abcdef01');
   });
 
-  it('is the address of its first network device where the board has none', async () => {
+  it('the serial number of a machine without one on its board is the address of its first network device', async () => {
     const zeros = { 'proc/device-tree/serial-number': '0000000000000000\0' };
     expect(await deviceSerial(await machine({ ...zeros, ...NETWORK, ...MACHINE_ID }))).toBe('dc:a6:32:00:00:01');
   });
 
-  it('is else always the same, and does not tell the machine id', async () => {
+  it('the serial number of any other machine is always the same, and does not reveal the machine id', async () => {
     const serial = await deviceSerial(await machine(MACHINE_ID));
     expect(serial).toMatch(/^[0-9a-f]{12}$/);
     expect(await deviceSerial(await machine(MACHINE_ID))).toBe(serial);

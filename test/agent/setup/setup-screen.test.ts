@@ -45,7 +45,7 @@ async function shown({ root, port = 0, terminal }: { root?: string; port?: numbe
 }
 
 describe('a box that cannot start', () => {
-  it('says what is wrong on every framebuffer of the machine, and takes it away when it is closed', async () => {
+  it('a box that cannot start shows why on every framebuffer, and clears it when it is closed', async () => {
     const root = await temporaryFolder();
     const devices = [0, 1].map((number) => new FakeFramebuffer(root, { ...XRGB, number, name: `fb-${number}` }));
     const renderer = await openRenderer({ kind: 'pixels', width: 320, height: 240 }, source);
@@ -60,7 +60,7 @@ describe('a box that cannot start', () => {
       expect(device.picture().data.every((byte, at) => at % 4 === 3 || byte === 0)).toBe(true);
   });
 
-  it('says it in the terminal where there is no framebuffer', async () => {
+  it('a box that cannot start says why in the terminal where there is no framebuffer', async () => {
     const terminal = new TerminalEmulator(80, 24, DARK, 24);
     const { ask } = await shown({ terminal });
     await eventually('the words', () => wordsOn(terminal).includes('Chưa cài đặt xong'));
@@ -68,7 +68,7 @@ describe('a box that cannot start', () => {
     expect(await (await ask('/status')).json()).toMatchObject({ display: { driver: 'terminal', ok: true } });
   });
 
-  it('says it on its pages', async () => {
+  it('a box that cannot start says why on its pages', async () => {
     const { ask } = await shown();
     await eventually('a picture', async () => (await ask('/screen.png')).status === 200);
     const status = await (await ask('/status')).json();
@@ -86,7 +86,7 @@ describe('a box that cannot start', () => {
     expect(await (await ask('/')).text()).toContain('<html');
   });
 
-  it('says it on the screen also where its pages cannot be had', async () => {
+  it('a box that cannot start says why on the screen although its pages cannot be opened', async () => {
     const taken = createServer();
     await new Promise<void>((resolve) => taken.listen(0, '127.0.0.1', resolve));
     onTestFinished(() => void taken.close());

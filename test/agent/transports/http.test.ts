@@ -31,7 +31,7 @@ describe.each([
     expect(gateway.faults).toEqual([]);
   });
 
-  it('BOX-HTTP-3 ends with the stream, and ends the stream when it is closed', async () => {
+  it('BOX-HTTP-3 the HTTP transport ends with its stream, and ends the stream when it is closed', async () => {
     const gateway = await fakeHttpGateway();
     const first = await box(gateway.url).opening;
     const ending = drain(first.incoming);
@@ -129,7 +129,7 @@ describe.each([
     gateway.write('x'.repeat(50_000));
     await ending;
   });
-  it('sends a message again, once, when an idle connection turns out to be closed', async () => {
+  it('the HTTP transport sends a message again, once, when an idle connection turns out to be closed', async () => {
     const gateway = await fakeHttpGateway();
     const session = await box(gateway.url).opening;
     await session.send(shown());
@@ -153,7 +153,7 @@ describe.each([
     expect(resets).toBe(2);
   });
 
-  it('says what is there instead of a gateway, and what to do', async () => {
+  it('the HTTP transport names what it found instead of a gateway, and what to do', async () => {
     const gateway = await fakeHttpGateway();
     const answers: [number, Record<string, string>][] = [
       [200, { 'content-type': 'text/html' }],

@@ -44,30 +44,30 @@ function incomingWith(seal: ConstructorParameters<typeof MessageQueue>[0]['seal'
 const many = <T>(count: number, make: () => T) => Array.from({ length: count }, make);
 
 describe('what waits for the box', () => {
-  it('SND-8 is the newest push; of an older one only that it was overtaken, in its place', async () => {
+  it('SND-8 the queue of a box holds the newest push; of an older one only that it was overtaken, in its place', async () => {
     const [first, between, second, third] = [show(), withdraw(), show(), show()];
     const { rest } = incomingOf(first, between, second, third);
     expect(await rest()).toEqual([overtaken(first), between, overtaken(second), third]);
   });
 
-  it('SND-5 is no push of a connection that has ended: its gateway has answered that the box is away', async () => {
+  it('SND-5 the queue of a box drops a push of a connection that has ended: its gateway has answered that the box is away', async () => {
     const [push, other] = [show(), withdraw()];
     const { incoming } = incomingOf(push, other);
     incoming.close();
     expect(await Array.fromAsync(incoming)).toEqual([other]);
   });
 
-  it('is a push that is told twice, as it is', async () => {
+  it('the queue of a box keeps a push that is sent twice as it is', async () => {
     const push = show();
     expect(await incomingOf(push, push).rest()).toEqual([push, push]);
   });
 
-  it('MSG-4 is not overtaken by a push to another agent', async () => {
+  it('MSG-4 a push in the queue is not overtaken by a push to another agent', async () => {
     const [own, foreign] = [show(), show(OTHER_SESSION)];
     expect(await incomingOf(own, foreign).rest()).toEqual([own, foreign]);
   });
 
-  it('SND-4 drops the oldest push when it is full, and says so once until it was empty', async () => {
+  it('SND-4 a full queue drops the oldest push, and logs it once until it was empty', async () => {
     const pushes = many(INCOMING_MAX + 10, () => show());
     const { incoming, take, events } = incomingOf(...pushes);
     take(withdraw());
@@ -81,14 +81,14 @@ describe('what waits for the box', () => {
     expect(events()).toEqual(['messages-dropped', 'messages-dropped']);
   });
 
-  it('SND-4 drops a push where only what matters more waits', async () => {
+  it('SND-4 a queue full of more important messages drops a push', async () => {
     const { incoming, take, rest } = incomingOf(...many(INCOMING_MAX, withdraw));
     take(show());
     expect(incoming.ended).toBe(false);
     expect(await rest()).toHaveLength(INCOMING_MAX);
   });
 
-  it('MSG-6 MSG-7 MSG-9 drops what its gateway says again, and ends the connection only for what is said once', async () => {
+  it('MSG-6 MSG-7 MSG-9 a full queue drops what its gateway repeats, and ends the connection only for what is sent once', async () => {
     const { incoming, take, events } = incomingOf(...many(INCOMING_MAX, withdraw));
     const { payment, ack } = DOWN;
     for (const again of [withdraw(), payment, ack]) take({ ...again, sessionId: SESSION });
@@ -100,7 +100,7 @@ describe('what waits for the box', () => {
   });
 
   it.each(SEAL_REFUSALS)(
-    'SIG-3 SIG-4 is nothing that is refused as %s, and only what came too late ends the connection',
+    'SIG-3 SIG-4 the queue drops a message refused as %s, and only one that came too late ends the connection',
     async (code) => {
       const { incoming, take, events, rest } = incomingWith({ open: () => ({ ok: false, code, reason: 'a test' }) });
       take(withdraw());

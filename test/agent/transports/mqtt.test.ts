@@ -72,7 +72,7 @@ describe.each([
     await opening;
   });
 
-  it('PRE-2 says that the gateway is not there, and leaves the broker', async () => {
+  it('PRE-2 reports that the gateway is not at the broker, and leaves the broker', async () => {
     const broker = await fakeBroker();
     const { opening } = box(broker.url, { connectTimeoutMs: 500 });
     await expect(opening).rejects.toMatchObject({ code: 'PEER_MISSING', severity: 'retryable' });
@@ -108,7 +108,7 @@ describe.each([
     expect(events()).toEqual(['gateway-presence-illegal']);
   });
 
-  it('PRE-4 asks where the broker retains nothing, and takes the answer of the gateway', async () => {
+  it('PRE-4 asks for the gateway where the broker retains no presence, and accepts its answer', async () => {
     const broker = await fakeBroker();
     const { opening, sessionId, events } = box(broker.url);
     const asked = await eventually('the question', () => broker.presences[1]);
@@ -139,7 +139,7 @@ describe.each([
     expect((await ending).reason).toContain('left the broker');
   });
 
-  it('PRE-4 asks nothing once the gateway is heard', async () => {
+  it('PRE-4 asks for no gateway once a message of it has arrived', async () => {
     const clock = new VirtualClock();
     const broker = await fakeBroker();
     await broker.gatewayIs(true, RUN);

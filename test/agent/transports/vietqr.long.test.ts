@@ -109,7 +109,7 @@ async function linkedBox(start: Omit<Start, 'url'> = {}) {
 }
 
 describe('a box at the public service', () => {
-  it('DIA-1 DIA-2 DIA-4 enrols by its MAC address and shows the certificate, then the static QR of its account', async () => {
+  it('DIA-1 DIA-2 DIA-4 a box enrols by its MAC address and shows the certificate, then the static QR of its account', async () => {
     const service = await publicService();
     const { agent } = await box({ url: service.url });
     expect(await qrOn(agent, 'certificate')).toBe('sample-certificate-of-VVB000001');
@@ -122,20 +122,23 @@ describe('a box at the public service', () => {
     expect(service.faults).toEqual([]);
   });
 
-  it.each([['sent'], ['bare']] as const)('DIA-1 hears an answer under the address as %s', async (spelling) => {
-    const service = await publicService({ spellings: [spelling] });
-    const { agent } = await box({ url: service.url, link: { macAddr: '02.00.5e.10.00.01' } });
-    await qrOn(agent, 'certificate');
-  });
+  it.each([['sent'], ['bare']] as const)(
+    'DIA-1 a box accepts an answer to its enrolment under the address as %s',
+    async (spelling) => {
+      const service = await publicService({ spellings: [spelling] });
+      const { agent } = await box({ url: service.url, link: { macAddr: '02.00.5e.10.00.01' } });
+      await qrOn(agent, 'certificate');
+    },
+  );
 
-  it('DIA-2 misses nothing that follows the answer at once, and the certificate does not come back', async () => {
+  it('DIA-2 a box misses no message right after the answer, and its certificate does not come back', async () => {
     const { agent, service, events } = await linkedBox();
     expect(await qrOn(agent, 'idle')).toBe(STATIC_QR);
     expect(events().filter(({ level }) => level === 'error')).toEqual([]);
     expect(service.faults).toEqual([]);
   });
 
-  it('DIA-2 says that the service does not answer, and how it can be', async () => {
+  it('DIA-2 a box says that the service does not answer, and what to check', async () => {
     const service = await publicService();
     service.known.clear();
     const { agent } = await box({ url: service.url, link: { connectTimeoutMs: 500 } });
@@ -209,7 +212,7 @@ describe('a box at the public service', () => {
     expect(agent.box.scene().kind).toBe('certificate');
   });
 
-  it('DIA-6 says equal notices once, others each, and counts the repetitions', async () => {
+  it('DIA-6 a box announces equal notices once, different ones each, and counts the repetitions', async () => {
     const { agent, service } = await linkedBox({ link: { repeatWindowSeconds: 3_600 } });
     await service.say(paid('50,000', 'Nhan 50000 tu A'));
     await service.say(paid('50,000', 'Nhan 50000 tu A'));
@@ -220,7 +223,7 @@ describe('a box at the public service', () => {
     expect([announced(agent), repeated(agent)]).toEqual([3, 2]);
   });
 
-  it('DIA-6 says a repetition after a restart no second time', async () => {
+  it('DIA-6 a box does not announce a repetition again after a restart', async () => {
     const { agent, service, folder } = await linkedBox({ link: { repeatWindowSeconds: 3_600 } });
     await service.say(paid('50,000', 'Nhan 50000 tu A'));
     await eventually('said', () => announced(agent) === 1);
@@ -233,7 +236,7 @@ describe('a box at the public service', () => {
     expect(again.box.status().lastPayment).toMatchObject({ amount: 50_000 });
   });
 
-  it('DIA-3 knows boxId, account and static QR after a restart, without a word of the service', async () => {
+  it('DIA-3 a box has boxId, account and static QR after a restart, before the service sends anything', async () => {
     const { agent, service, folder } = await linkedBox();
     await agent.close();
     service.known.clear();
@@ -258,7 +261,7 @@ describe('a box at the public service', () => {
   const OTHER = JSON.stringify({ qrCertificate: 'x', boxId: 'of-another-box' });
   const ANSWERS = `/vqr/handle-box/response/${MAC}`;
 
-  it('DIA-3 DIA-9 takes no answer that it has not asked for: link and QR stay', async () => {
+  it('DIA-3 DIA-9 a box ignores an answer that it has not asked for: link and QR stay', async () => {
     const { agent, service, events, count } = await linkedBox();
     const dynamic = qr(50_000);
     await service.say(show('50,000', dynamic));
@@ -272,7 +275,7 @@ describe('a box at the public service', () => {
     expect([count('link-lost'), service.enrolments.length]).toEqual([0, 1]);
   });
 
-  it('DIA-3 keeps its boxId while the service gives that one too, whoever answers first', async () => {
+  it('DIA-3 a box keeps its boxId while the service gives that one too, whoever answers first', async () => {
     const { agent, service, folder } = await linkedBox();
     await agent.close();
     service.beforehand.push([ANSWERS, OTHER]);
@@ -284,7 +287,7 @@ describe('a box at the public service', () => {
     expect(count('enrolled')).toBe(0);
   });
 
-  it('DIA-8 takes no answer that the broker has kept', async () => {
+  it('DIA-8 a box ignores an answer that the broker has retained', async () => {
     const service = await publicService({ afterwards: [LINKED] });
     await service.publish(ANSWERS, OTHER, true);
     const { agent, events } = await box({ url: service.url });
@@ -354,7 +357,7 @@ describe('a box at the public service', () => {
     await eventually('expired', () => agent.box.scene().kind === 'expired');
   });
 
-  it('DIA-8 takes nothing that the broker has kept, and nothing that is no message', async () => {
+  it('DIA-8 a box ignores retained and illegal messages', async () => {
     const { agent, service, events } = await linkedBox();
     for (const payload of ['', '{}', '[]', 'null', '{"notificationType":"N22"}', JSON.stringify(paid('many', 'x'))]) {
       await service.publish(service.boxTopic, payload);
@@ -380,7 +383,7 @@ describe('what a box remembers of the service', () => {
     return VietqrMemory.open(owner, { clock, log, random: systemRandom, box, repeatWindowMs: 10_000 });
   }
 
-  it('DIA-6 takes an equal notice for the same payment within the window, counted from the first, also after a restart', async () => {
+  it('DIA-6 the memory of a box counts an equal notice within the window as the same payment, also after a restart', async () => {
     const folder = await temporaryFolder();
     const clock = new VirtualClock();
     const first = await (await memory(folder, clock)).payment(N05);
@@ -393,7 +396,7 @@ describe('what a box remembers of the service', () => {
     expect(later.transactionId).not.toBe(first.transactionId);
   });
 
-  it('DIA-6 takes no new payment for one of before a power cut, by a clock that stood still meanwhile', async () => {
+  it('DIA-6 the memory of a box counts a payment after a power cut as new, although the clock stood still', async () => {
     const folder = await temporaryFolder();
     const clock = new VirtualClock();
     const before = await (await memory(folder, clock)).payment(N05);
@@ -428,7 +431,7 @@ describe('what a box remembers of the service', () => {
     },
   );
 
-  it('DIA-6 knows the first of many payments within the window, also after a restart', async () => {
+  it('DIA-6 the memory of a box finds the first of many payments within the window, also after a restart', async () => {
     const folder = await temporaryFolder();
     const clock = new VirtualClock();
     const before = await memory(folder, clock);
@@ -437,7 +440,7 @@ describe('what a box remembers of the service', () => {
     expect(await (await memory(folder, clock)).payment(N05)).toMatchObject({ ...first, repeated: true });
   });
 
-  it('DIA-3 takes nothing of another service or address, or of a damaged file', async () => {
+  it('DIA-3 the memory of a box ignores what belongs to another service or address, and a damaged file', async () => {
     const folder = await temporaryFolder();
     const clock = new VirtualClock();
     await (await memory(folder, clock)).enrol({ boxId: 'abc', qrCertificate: 'x' });
@@ -445,7 +448,7 @@ describe('what a box remembers of the service', () => {
     expect((await memory(folder, clock, 'mqtt://b 1')).enrolled).toBeUndefined();
   });
 
-  it('DIA-6 has the same id for a repetition while the disk takes nothing', async () => {
+  it('DIA-6 the memory of a box gives a repetition the same id while the disk fails', async () => {
     const clock = new VirtualClock();
     const it = await memory('/proc/no-folder', clock);
     const first = await it.payment(N05);

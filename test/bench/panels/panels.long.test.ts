@@ -66,7 +66,7 @@ describe.skipIf(missing)(`a box of the bench with a serial panel${note}`, () => 
     },
   );
 
-  it('does so as a program of its own', async () => {
+  it('a box with a serial panel runs as a real program, too', async () => {
     const file = join(await temporaryFolder(), 'sale.yaml');
     await writeFile(file, `name: A sale\nsteps:${SALE}`);
     const { code, output } = await payboxToEnd('bench', 'run', file, '--target', 'process', '--panel', 'dwin');
@@ -74,7 +74,7 @@ describe.skipIf(missing)(`a box of the bench with a serial panel${note}`, () => 
     expect(code).toBe(0);
   });
 
-  it('counts the time down on its panel while the bench skips it, and takes no answer for late', async () => {
+  it('a panel counts the time down while the bench skips it, and no answer counts as late', async () => {
     const steps =
       '  - push: { amount: 1000, content: A }\n  - wait: 2min\n  - expect: { state: showing, qr: "${push.qrCode}" }\n';
     const { reason, entries } = await runSteps(steps, { kind: emulatedWith('nextion') });
@@ -82,7 +82,7 @@ describe.skipIf(missing)(`a box of the bench with a serial panel${note}`, () => 
     expect(JSON.stringify(entries)).not.toContain('DISPLAY_FAULT');
   });
 
-  it('shows orders again by itself after noise on the wire', async () => {
+  it('a panel shows orders again by itself after noise on the wire', async () => {
     const noisy =
       '  - push: { amount: 1000, content: NOISE, answer: [SUCCESS, DISPLAY_FAULT, BOX_TIMEOUT] }\n  - wait: 2s\n';
     const steps = `
@@ -99,7 +99,7 @@ ${noisy.repeat(3)}  - wait: 10s
     expect(panels.flatMap((panel) => panel.violations())).not.toEqual([]);
   });
 
-  it('says why a panel without QR has none', async () => {
+  it('the bench says why a panel without a QR has none', async () => {
     const { outcome, reason } = await runSteps('  - expect: { qr: "000201", within: 1s }\n', {
       kind: emulatedWith('cd5220'),
     });
@@ -107,7 +107,7 @@ ${noisy.repeat(3)}  - wait: 10s
     expect(reason).toContain('cd5220 shows no QR: expect text or state of this box');
   });
 
-  it('AGT-2 AGT-5 refuses pushes while its panel is unplugged, takes payments, and shows orders on it again', async () => {
+  it('AGT-2 AGT-5 a box refuses pushes while its panel is unplugged, accepts payments, and shows orders on it again', async () => {
     const { target, panel, steps, passes } = await standingWith('nextion');
     await passes('  - push: { amount: 1000, content: A }\n  - expect: { qr: "${push.qrCode}" }\n');
     await target.time.inRealTime(() => panel.unplug());
@@ -168,7 +168,7 @@ describe.skipIf(missing)(`an emulated panel${note}`, () => {
     expect(await hasPort()).toBe(true);
   });
 
-  it('says what to install where there is no socat', async () => {
+  it('the bench says what to install where there is no socat', async () => {
     const { PATH } = process.env;
     onTestFinished(() => {
       process.env.PATH = PATH;

@@ -6,7 +6,7 @@ import { PAYMENT } from '../scenes.ts';
 import { idle, ROWS } from './asking-panels-fixture.ts';
 
 describe.each(ROWS)('the panel $title', ({ name, make, options }) => {
-  it('is named when it stops to answer, is spent, closes all the same, and works when opened again', async () => {
+  it('a panel that stops to answer is named, is spent, can be closed, and works when opened again', async () => {
     const { panel, open, shownQr } = cabled(name, make);
     const { show, display } = await open(options);
     await show(idle);

@@ -23,7 +23,7 @@ const touches = (emulator: NextionEmulator | DwinEmulator) => {
 };
 
 describe.each(ROWS)('the panel $title', ({ name, make, options, bytesMax, checkBytes, told }) => {
-  it('shows the texts of a payment and its QR, until another screen comes', async () => {
+  it('a panel shows the texts of a payment and its QR, until another screen comes', async () => {
     const { panel, open, shownQr } = cabled(name, make);
     const { show } = await open(options);
     await show(PAYMENT);
@@ -36,7 +36,7 @@ describe.each(ROWS)('the panel $title', ({ name, make, options, bytesMax, checkB
     expect(panel.shownTexts()[0]).toBe('Đã nhận');
   });
 
-  it('takes few bytes more than the payload from idle to payment, and a handful for a second', async () => {
+  it('a panel needs few bytes more than the payload from idle to payment, and a handful for a second', async () => {
     const { cable, open } = cabled(name, make);
     const { show } = await open(options);
     await show(idle);
@@ -51,7 +51,7 @@ describe.each(ROWS)('the panel $title', ({ name, make, options, bytesMax, checkB
     expect(cable.written().length).toBe(checkBytes);
   });
 
-  it('lets touches pass, told once each', async () => {
+  it('a panel ignores touches, and logs each once', async () => {
     const { panel, open, shownQr } = cabled(name, make);
     const lines: string[] = [];
     const out = new PassThrough().on('data', (line) => lines.push(String(line)));
@@ -63,7 +63,7 @@ describe.each(ROWS)('the panel $title', ({ name, make, options, bytesMax, checkB
     expect(lines.map((line) => JSON.parse(line))).toMatchObject(told);
   });
 
-  it('is named when it is cut off in the middle of a drawing', async () => {
+  it('a panel that is cut off in the middle of a drawing is named', async () => {
     const { panel, cable, open } = cabled(name, make);
     const { show } = await open(options);
     panel.silent = true;
@@ -116,13 +116,13 @@ async function drawnSlowly(name: 'nextion' | 'dwin', baudRate: number, answerMs:
 }
 
 describe.each(['nextion', 'dwin'] as const)('the time of a %s panel', (name) => {
-  it('is limited for a whole drawing, however soon each answer comes', async () => {
+  it('the time of a drawing is limited as a whole, however soon each answer comes', async () => {
     const { outcome, tookMs } = await drawnSlowly(name, 115_200, () => ANSWER_TIMEOUT_MS - 100);
     expect(outcome).toMatchObject({ status: 'rejected', reason: { code: 'DISPLAY_FAULT' } });
     expect(tookMs).toBeLessThan(DRAW_TIMEOUT_MS + SLACK_MS);
   });
 
-  it('includes that of a long answer on a slow wire, so that nothing is asked twice', async () => {
+  it('the time of a drawing includes that of a long answer on a slow wire, so that nothing is asked twice', async () => {
     const wireMs = (bytes: number) => Math.floor((bytes * BITS_A_BYTE * 1_000) / SLOW_BAUD_RATE);
     const { outcome, written, shownQr } = await drawnSlowly(name, SLOW_BAUD_RATE, (bytes) =>
       bytes < PAYMENT.qrCode.length ? 0 : PATIENCE_MS / 2 + wireMs(bytes),

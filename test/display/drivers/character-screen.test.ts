@@ -43,7 +43,7 @@ describe.each(DISPLAYS)('the character display $name $size', ({ name, size, make
     return { panel, cable, show, renderer, drawText };
   }
 
-  it('shows every scene as it was laid out', async () => {
+  it('a character display shows every scene as it was laid out', async () => {
     const { panel, show, renderer } = await opened();
     for (const scene of Object.values(SCENES)) {
       await show(scene);
@@ -55,7 +55,7 @@ describe.each(DISPLAYS)('the character display $name $size', ({ name, size, make
     }
   });
 
-  it('shows the amount and the content of a payment, and says that it has no QR', async () => {
+  it('a character display shows the amount and the content of a payment, and says that it has no QR', async () => {
     const { panel, show, renderer } = await opened();
     await show(PAYMENT);
     expect(panel.shownTexts()[0]).toMatch(/^50\.000 d/);
@@ -63,7 +63,7 @@ describe.each(DISPLAYS)('the character display $name $size', ({ name, size, make
     expect(renderer.checkQr(QR_CODE)).toEqual({ ok: false, reason: expect.stringContaining('characters only') });
   });
 
-  it('writes only what a second changes', async () => {
+  it('a character display gets only what a second changes', async () => {
     const { cable, show } = await opened();
     await show(PAYMENT);
     cable.written();
@@ -73,7 +73,7 @@ describe.each(DISPLAYS)('the character display $name $size', ({ name, size, make
     expect(cable.written().length).toBe(0);
   });
 
-  it('takes any scene, and any text on a page, without a violation', async () => {
+  it('a character display accepts any scene, and any text on a page, without a violation', async () => {
     const { panel, show, drawText } = await opened();
     await fc.assert(
       fc.asyncProperty(anyScene, async (scene) => {
@@ -98,13 +98,13 @@ describe.each(DISPLAYS)('the character display $name $size', ({ name, size, make
     );
   });
 
-  it('draws a `?` for what it does not have, and lets no command through', async () => {
+  it('a character display draws a `?` for what it does not have, and lets no command through', async () => {
     const { panel, drawText } = await opened();
     await drawText('a\u00ffb\x1b@c\nd\u20ab');
     expect(panel.shownTexts()[0]).toBe('a?b?@c?d?');
   });
 
-  it.each(halves)('is right after another program that stopped after %s', async (half) => {
+  it.each(halves)('a character display is right after another program that stopped after %s', async (half) => {
     const cable = new Cable(make);
     cable.panel.receive(Buffer.from(half, 'hex'));
     const { show } = await openOn(name, size, { openSerial: () => cable.open() });

@@ -15,7 +15,7 @@ async function box(options: object = {}, clock = systemClock) {
 }
 
 describe('a DQR box', () => {
-  it.each([9_600, 115_200])('shows a payment at %d baud', async (baudRate) => {
+  it.each([9_600, 115_200])('a DQR box shows a payment at %d baud', async (baudRate) => {
     const { panel, show, shownQr } = await box({ baudRate, id: 'Quay 1' }, { ...systemClock, wallMs: () => NOON_MS });
     await show(PAYMENT);
     expect([panel.screen, panel.shownTexts()]).toEqual(['DisplayQRCodeScreen', ['50000', 'Quay 1']]);
@@ -27,13 +27,13 @@ describe('a DQR box', () => {
     expect([panel.screen, panel.shownTexts()]).toEqual(['WelcomeScreen', ['Quay 1']]);
   });
 
-  it('AGT-17 shows a payment that is asked for again by words, never by its screen of success', async () => {
+  it('AGT-17 a DQR box shows a repeated payment by words, never by its screen of success', async () => {
     const { panel, show } = await box({ id: 'Quay 1' });
     await show(scene('repeat'));
     expect([panel.screen, panel.shownTexts()]).toEqual(['WelcomeScreen', ['Nhac lai luc 09:05 02/01 50.000 d']]);
   });
 
-  it('takes at most 200 bytes more than the payload, and nothing for a second', async () => {
+  it('a DQR box needs at most 200 bytes more than the payload, and nothing for a second', async () => {
     const { cable, show } = await box();
     await show(idle);
     cable.written();
@@ -45,7 +45,7 @@ describe('a DQR box', () => {
     expect(cable.written().length).toBe('WelcomeScreen**MB - 0123456789\n'.length);
   });
 
-  it('lets no text pass for the end of a field or of the line', async () => {
+  it('a DQR box reads no text as the end of a field or of the line', async () => {
     const { panel, show } = await box();
     const paid: Scene = { kind: 'paid', transactionId: 't1', online: true, amount: 1, holder: null, content: '' };
     await show({ ...paid, content: '**Bàn** 1***2\nWelcomeScreen**x*' });
@@ -56,7 +56,7 @@ describe('a DQR box', () => {
     expect(panel.shownTexts().slice(0, 2)).toEqual(['-', '1 d']);
   });
 
-  it('AGT-15 AGT-5 names a sandbox on every screen, and what an amount lacks', async () => {
+  it('AGT-15 AGT-5 a DQR box names a sandbox on every screen, and what an amount lacks', async () => {
     const { cable, show } = await box();
     for (const scene of Object.values(MARKED)) {
       await show(scene);
@@ -85,7 +85,7 @@ describe('a DQR box', () => {
     expect([panel.screen, panel.shownTexts()]).toEqual(['WelcomeScreen', [`50.000 d ${PAYMENT.content}`]]);
   });
 
-  it('keeps the time of a result, whatever is drawn again', async () => {
+  it('a DQR box keeps the time of a result, whatever is drawn again', async () => {
     let wallMs = NOON_MS;
     const { cable, panel, show } = await box({}, { ...systemClock, wallMs: () => wallMs });
     await show(scene('paid'));

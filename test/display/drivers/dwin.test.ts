@@ -11,7 +11,7 @@ const device = (project = PROJECT) => cabled('dwin', (send) => new DwinEmulator(
 
 describe('a DWIN panel', () => {
   it.each([19, 140, 141, 142, 246, 247, 248, 249, 250, 458])(
-    'shows a payload of %d characters, never a part of it',
+    'a DWIN panel shows a payload of %d characters, never a part of it',
     async (length) => {
       const { panel, open, shownQr } = device();
       const { show } = await open();
@@ -23,14 +23,14 @@ describe('a DWIN panel', () => {
     },
   );
 
-  it.each([154, 155, 458])('is judged by the code of %d bytes that it draws', async (length) => {
+  it.each([154, 155, 458])('a DWIN panel is judged by the code of %d bytes that it draws', async (length) => {
     const { open } = device();
     const { display } = await open();
     const renderer = await openRenderer(display.surface, { cacheDir: '/nowhere' });
     expect(renderer.checkQr(payloadOf(length))).toMatchObject({ modules: length < 155 ? 45 : 73, modulePixels: 4 });
   });
 
-  it('keeps texts within their memory', async () => {
+  it('a DWIN panel keeps texts within their memory', async () => {
     const texts = [{ vp: 0x1000, words: 16, unicode: true }];
     const { panel, open } = device({ ...PROJECT, texts });
     const only = {
@@ -47,7 +47,7 @@ describe('a DWIN panel', () => {
     expect(panel.shownTexts()).toEqual(['Thanh toán đơn…']);
   });
 
-  it('draws everything anew when the panel has restarted, which it does not tell', async () => {
+  it('a DWIN panel draws everything anew after a restart that it does not report', async () => {
     const { panel, open, shownQr } = device();
     const { show } = await open({ pages: { payment: 1 } });
     await show(PAYMENT);
@@ -59,7 +59,7 @@ describe('a DWIN panel', () => {
     expect(panel.page).toBe(1);
   });
 
-  it('draws an amount anew that its memory has lost or changed, beside whatever is drawn next', async () => {
+  it('a DWIN panel draws an amount anew that its memory has lost or changed, beside whatever is drawn next', async () => {
     const { panel, open } = device();
     const { show } = await open();
     await show(PAYMENT);
@@ -78,20 +78,20 @@ describe('a DWIN panel', () => {
 describe('frames of DGUS II', () => {
   const hex = (bytes: Uint8Array) => Buffer.from(bytes).toString('hex');
 
-  it('are those of the guide', () => {
+  it('frames of DGUS II are those of the guide', () => {
     expect(hex(switchPage(0x0102))).toBe('5aa5078200845a010102');
     expect(hex(readFrame(0x1000, 1))).toBe('5aa50483100001');
     expect(hex(writeFrame(0x1000, Uint8Array.of(0x31, 0x32, 0xff, 0xff)))).toBe('5aa5078210003132ffff');
   });
 
-  it('carry the CRC of Modbus, its low byte first, and count it', () => {
+  it('frames of DGUS II carry the CRC of Modbus, its low byte first, and count it', () => {
     expect(modbusCrc(Buffer.from('123456789'))).toBe(0x4b37);
     expect(hex(crcOf(Uint8Array.of(0x5a, 0xa5, 3, 0x82, 0x4f, 0x4b)))).toMatch(/^5aa505824f4b/);
     const body = Buffer.from('83100001', 'hex');
     expect(Buffer.from(crcOf(readFrame(0x1000, 1))).readUInt16LE(7)).toBe(modbusCrc(body));
   });
 
-  it('write at most 249 bytes, in whole words', () => {
+  it('frames of DGUS II write at most 249 bytes, in whole words', () => {
     expect(() => writeFrame(0x1000, new Uint8Array(250))).toThrow(RangeError);
     expect(() => writeFrame(0x1000, new Uint8Array(3))).toThrow(RangeError);
   });

@@ -88,7 +88,7 @@ describe('an ESC/POS printer', () => {
     expect(panel.last()?.dots === undefined).toBe(isNative);
   });
 
-  it('is right after a picture that was cut off in the middle', async () => {
+  it('an ESC/POS printer is right after a picture that was cut off in the middle', async () => {
     const { panel, open, slips } = await device(384);
     for (const half of ['1d7630032000400001', '1b2a2180010102', '1d7630']) {
       panel.receive(Buffer.from(half, 'hex'));
@@ -100,7 +100,7 @@ describe('an ESC/POS printer', () => {
     panel.violations.length = 0;
   });
 
-  it('prints the amount large and whole, the content, and who is paid', async () => {
+  it('an ESC/POS printer prints the amount large and whole, the content, and who is paid', async () => {
     const { open, slips } = await device(384);
     const { show } = await open({ paper: '58mm' });
     await show({ ...PAYMENT, content: 'Thanh toán đơn hàng số 1234 tại cửa hàng Phở Gia Truyền' });
@@ -120,7 +120,7 @@ describe('an ESC/POS printer', () => {
     expect(slips[1]?.lines[1]).toEqual({ text: '9.999.999.999.999 d', double: false, centred: true });
   });
 
-  it('prints one slip a push and one receipt a payment, however often it draws or is opened', async () => {
+  it('an ESC/POS printer prints one slip a push and one receipt a payment, however often it draws or is opened', async () => {
     const { open, slips } = await device();
     const first = await open();
     await first.show(idle);
@@ -148,7 +148,7 @@ describe('an ESC/POS printer', () => {
     expect(slips.length).toBe(5);
   });
 
-  it('AGT-17 prints a payment that is asked for again as a copy, with its time, once for each time it is asked', async () => {
+  it('AGT-17 an ESC/POS printer prints a repeated payment as a copy, with its time, once for each time it is asked', async () => {
     const { open, slips } = await device();
     const { show } = await open();
     const again = scene('repeat');
@@ -164,7 +164,7 @@ describe('an ESC/POS printer', () => {
     expect(slips.map(({ lines }) => lines[0]?.text.slice(0, 7))).toEqual(['Da nhan', 'BAN SAO', 'BAN SAO']);
   });
 
-  it('prints without its record, and when the record is no record', async () => {
+  it('an ESC/POS printer prints without its record, and when the record is no record', async () => {
     const { open, slips, cacheDir } = await device();
     const { show, display } = await open();
     await show(PAYMENT);
@@ -180,7 +180,7 @@ describe('an ESC/POS printer', () => {
     expect(slips.length).toBe(3);
   });
 
-  it('feeds where there is no knife', async () => {
+  it('an ESC/POS printer feeds where there is no knife', async () => {
     const { cable, open, slips } = await device();
     const { show } = await open({ cut: false });
     await show(PAYMENT);
@@ -188,7 +188,7 @@ describe('an ESC/POS printer', () => {
     expect(cable.written().includes(Buffer.from([0x1d, 0x56]))).toBe(false);
   });
 
-  it('takes any scene without a violation', async () => {
+  it('an ESC/POS printer accepts any scene without a violation', async () => {
     const { panel, open } = await device(384);
     const { show } = await open({ paper: '58mm', charsMax: 300 });
     await fc.assert(
@@ -200,7 +200,7 @@ describe('an ESC/POS printer', () => {
     );
   });
 
-  it('names missing paper, when it is opened and before a slip, and prints once there is some', async () => {
+  it('an ESC/POS printer names missing paper, when it is opened and before a slip, and prints once there is some', async () => {
     const { panel, open, slips } = await device();
     panel.paper = false;
     await expect(open()).rejects.toMatchObject({ ...named, message: expect.stringContaining('has no paper') });
@@ -216,7 +216,7 @@ describe('an ESC/POS printer', () => {
     expect(slips.length).toBe(1);
   });
 
-  it('names a printer that does not answer; one that cannot is used with checkPaper: false', async () => {
+  it('an ESC/POS printer that does not answer is named; one that cannot is used with checkPaper: false', async () => {
     const { panel, open, slips } = await device();
     panel.silent = true;
     await expect(open()).rejects.toMatchObject({
@@ -229,7 +229,7 @@ describe('an ESC/POS printer', () => {
     expect(slips.length).toBe(1);
   });
 
-  it('is right after another program that stopped in the middle of a code', async () => {
+  it('an ESC/POS printer is right after another program that stopped in the middle of a code', async () => {
     const { panel, open, slips } = await device();
     for (const half of ['1d', '1d286b', '1d286bff00315030414243', '1b', '1b61', '10']) {
       panel.receive(Buffer.from(half, 'hex'));
@@ -242,7 +242,7 @@ describe('an ESC/POS printer', () => {
     panel.violations.length = 0;
   });
 
-  it('prints again what an unplug cut off, once it is back', async () => {
+  it('an ESC/POS printer prints again what an unplug cut off, once it is back', async () => {
     const { cable, open, slips } = await device();
     const { show, display } = await open({ checkPaper: false });
     cable.unplug();
@@ -259,7 +259,7 @@ describe('an ESC/POS printer', () => {
 describe('an ESC/POS customer display that draws a QR', () => {
   const screen = { mode: 'show', dots: 320 };
 
-  it('shows every scene, draws the code again only when it is another, and leaves nothing behind', async () => {
+  it('an ESC/POS customer display shows every scene, draws the code again only when it is another, and leaves nothing behind', async () => {
     const { panel, cable, open } = await device(320);
     const { show, display } = await open(screen);
     for (const scene of Object.values(SCENES)) await show(scene);

@@ -13,7 +13,7 @@ describe('a framebuffer at night', () => {
   const NIGHT = { blankFrom: '23:00', blankTo: '06:00' };
   const at = (hours: number, minutes: number) => new VirtualClock(new Date(2026, 0, 2, hours, minutes).getTime());
 
-  it('is dark while it waits for a payment, and lit for one', async () => {
+  it('a framebuffer at night is dark while it waits for a payment, and lit for one', async () => {
     const device = await fake(RGB565);
     const { show } = await openOn(device, glyphs.cacheDir, NIGHT, at(23, 0));
     await show(IDLE);
@@ -26,7 +26,7 @@ describe('a framebuffer at night', () => {
     expect(device.blank()).toBe('4');
   });
 
-  it('begins and ends by the clock, without anything to draw', async () => {
+  it('the night of a framebuffer begins and ends by the clock, without anything to draw', async () => {
     const device = await fake(RGB565);
     const { show, clock } = await openOn(device, glyphs.cacheDir, NIGHT, at(22, 59));
     await show(IDLE);
@@ -37,7 +37,7 @@ describe('a framebuffer at night', () => {
     await expect.poll(() => device.blank()).toBe('0');
   });
 
-  it('is black where the light cannot be switched', async () => {
+  it('a framebuffer at night is black where the light cannot be switched', async () => {
     const device = await fake(RGB565);
     rmSync(`${device.root}/sys/class/graphics/fb0/blank`);
     const { show } = await openOn(device, glyphs.cacheDir, NIGHT, at(1, 0));
@@ -47,7 +47,7 @@ describe('a framebuffer at night', () => {
     expectDecodes(device.picture(), QR_CODE);
   });
 
-  it('is lit again when it is given back', async () => {
+  it('a framebuffer is lit again when it is released', async () => {
     const device = await fake(RGB565);
     const { show, display } = await openOn(device, glyphs.cacheDir, NIGHT, at(1, 0));
     await show(IDLE);

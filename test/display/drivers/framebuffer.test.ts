@@ -35,14 +35,17 @@ describe('the framebuffer display', () => {
     await expectGolden(`framebuffer-${bitsPerPixel}-bits`, `${rows.join('\n')}\n`);
   });
 
-  it.each([RGB565, XRGB])('shows a payment that two decoders read off the memory (%j)', async (settings) => {
-    const device = await fake(settings);
-    const { show } = await openOn(device, glyphs.cacheDir);
-    await show(PAYMENT);
-    expectDecodes(device.picture(), QR_CODE);
-  });
+  it.each([RGB565, XRGB])(
+    'a framebuffer shows a payment that two decoders read off the memory (%j)',
+    async (settings) => {
+      const device = await fake(settings);
+      const { show } = await openOn(device, glyphs.cacheDir);
+      await show(PAYMENT);
+      expectDecodes(device.picture(), QR_CODE);
+    },
+  );
 
-  it('fills the visible rows only, where the memory holds two screens', async () => {
+  it('a framebuffer fills the visible rows only, where the memory holds two screens', async () => {
     const device = await fake({ ...XRGB, virtualHeight: 480 });
     const { display, show } = await openOn(device, glyphs.cacheDir);
     expect(display.surface).toEqual({ kind: 'pixels', width: 320, height: 240 });
@@ -51,7 +54,7 @@ describe('the framebuffer display', () => {
     expect(hidden.every((byte) => byte === 0xa5)).toBe(true);
   });
 
-  it('turns the picture for a panel that hangs sideways', async () => {
+  it('a framebuffer turns the picture for a panel that hangs sideways', async () => {
     const device = await fake(XRGB);
     const { display, show } = await openOn(device, glyphs.cacheDir, { rotation: 90 });
     expect(display.surface).toMatchObject({ width: 240, height: 320 });
@@ -59,7 +62,7 @@ describe('the framebuffer display', () => {
     expectDecodes(device.picture(), QR_CODE);
   });
 
-  it('writes only the rows that have changed', async () => {
+  it('a framebuffer writes only the rows that have changed', async () => {
     const device = await fake(RGB565);
     const { display } = await openOn(device, glyphs.cacheDir);
     const data = new Uint8Array(320 * 240 * 4).fill(255);
@@ -75,7 +78,7 @@ describe('the framebuffer display', () => {
     expect(touched).toEqual([100, 101]);
   });
 
-  it('writes everything anew now and then', async () => {
+  it('a framebuffer writes everything anew now and then', async () => {
     const device = await fake(RGB565);
     const { show, clock } = await openOn(device, glyphs.cacheDir, { repaintSeconds: 30 });
     await show(PAYMENT);
@@ -89,7 +92,7 @@ describe('the framebuffer display', () => {
 });
 
 describe('which framebuffer', () => {
-  it('is chosen by its name, whatever its number', async () => {
+  it('the framebuffer is chosen by its name, whatever its number', async () => {
     const small = await fake({ ...RGB565, name: 'fb_ili9341', number: 0 });
     const large = new FakeFramebuffer(small.root, { ...XRGB, name: 'vc4drmfb', number: 1 });
     const { show } = await openOn(large, glyphs.cacheDir, { name: 'vc4drmfb' });
@@ -101,7 +104,7 @@ describe('which framebuffer', () => {
     expectDecodes(small.picture(), QR_CODE);
   });
 
-  it('must be said where there are several', async () => {
+  it('the framebuffer must be named where there are several', async () => {
     const device = await fake({ ...RGB565, name: 'fb_ili9341' });
     new FakeFramebuffer(device.root, { ...XRGB, number: 1 }).tell('name', 'vc4drmfb');
     await expect(openOn(device, glyphs.cacheDir)).rejects.toMatchObject({
@@ -124,7 +127,7 @@ describe('which framebuffer', () => {
     });
   });
 
-  it('is none on a machine without any', async () => {
+  it('a machine without any framebuffer is refused', async () => {
     const device = await fake(RGB565);
     rmSync(`${device.root}/sys`, { recursive: true });
     await expect(openOn(device, glyphs.cacheDir)).rejects.toMatchObject({
@@ -132,7 +135,7 @@ describe('which framebuffer', () => {
     });
   });
 
-  it.each([8, 24, 1])('is refused with %i bits a pixel', async (bits) => {
+  it.each([8, 24, 1])('a framebuffer is refused with %i bits a pixel', async (bits) => {
     const device = await fake(RGB565);
     device.tell('bits_per_pixel', String(bits));
     await expect(openOn(device, glyphs.cacheDir)).rejects.toMatchObject({
@@ -156,7 +159,7 @@ describe('which framebuffer', () => {
 });
 
 describe('a framebuffer that fails', () => {
-  it('names a missing device file, and opens once it is there', async () => {
+  it('a framebuffer names a missing device file, and opens once it is there', async () => {
     const device = await fake(RGB565);
     rmSync(device.node);
     await expect(openOn(device, glyphs.cacheDir)).rejects.toMatchObject({ fix: expect.stringContaining('modprobe') });
@@ -165,7 +168,7 @@ describe('a framebuffer that fails', () => {
     expectDecodes(device.picture(), QR_CODE);
   });
 
-  it('names a missing permission', async () => {
+  it('a framebuffer names a missing permission', async () => {
     const device = await fake(RGB565);
     chmodSync(device.root, 0o755);
     chmodSync(device.node, 0o000);
@@ -179,7 +182,7 @@ describe('a framebuffer that fails', () => {
     });
   });
 
-  it('names a device that takes no pixels, stays spent, and works when opened anew', async () => {
+  it('a framebuffer names a device that accepts no pixels, stays spent, and works when opened anew', async () => {
     const device = await fake(RGB565);
     device.refuseBytes();
     const { show, display } = await openOn(device, glyphs.cacheDir);
@@ -193,7 +196,7 @@ describe('a framebuffer that fails', () => {
     expectDecodes(back.picture(), QR_CODE);
   });
 
-  it('is black in the end, also where the pixels are not taken any more', async () => {
+  it('a framebuffer is black in the end, also where the pixels are not accepted any more', async () => {
     const device = await fake(RGB565);
     const { show, display } = await openOn(device, glyphs.cacheDir);
     await show(PAYMENT);
@@ -205,7 +208,7 @@ describe('a framebuffer that fails', () => {
     await refusing.display.close();
   });
 
-  it('has the agent draw when a repaint fails', async () => {
+  it('a framebuffer has the agent draw when a repaint fails', async () => {
     const device = await fake(RGB565);
     device.refuseBytes();
     const { show, asked, clock } = await openOn(device, glyphs.cacheDir);
@@ -216,7 +219,7 @@ describe('a framebuffer that fails', () => {
 });
 
 describe('the console on a framebuffer', () => {
-  it('is detached while the display is open, and no other console is', async () => {
+  it('the console is detached while its framebuffer is open, and no other console is', async () => {
     const device = await fake(RGB565);
     const { display } = await openOn(device, glyphs.cacheDir);
     expect(device.told('vtconsole/vtcon1/bind')).toBe('0');
@@ -225,7 +228,7 @@ describe('the console on a framebuffer', () => {
     expect(device.told('vtconsole/vtcon0/bind')).toBe('0');
   });
 
-  it('stays detached where a picture stays, which it would draw over', async () => {
+  it('the console stays detached where a picture stays, which it would draw over', async () => {
     const device = await fake(RGB565);
     const { show, display } = await openOn(device, glyphs.cacheDir);
     await show(SCENES.paid as Scene);
@@ -239,7 +242,7 @@ describe('the console on a framebuffer', () => {
     expect(device.memory().every((byte) => byte === 0)).toBe(true);
   });
 
-  it('is left alone where somebody else has detached it', async () => {
+  it('the console is left alone where somebody else has detached it', async () => {
     const device = await fake(RGB565);
     device.console('vtcon1', '(M) frame buffer device', '0');
     const { display } = await openOn(device, glyphs.cacheDir);
@@ -247,7 +250,7 @@ describe('the console on a framebuffer', () => {
     expect(device.told('vtconsole/vtcon1/bind')).toBe('0');
   });
 
-  it('is only logged when it cannot be detached', async () => {
+  it('a console that cannot be detached is only logged', async () => {
     const device = await fake(RGB565);
     rmSync(`${device.root}/sys/class/vtconsole/vtcon1/bind`);
     const { show, logged } = await openOn(device, glyphs.cacheDir);

@@ -40,7 +40,7 @@ describe.skipIf(addon === undefined)(`rpi-led-matrix${note}`, () => {
     expect(runWithoutPins(options)).toEqual({ ...matrixSize(ledMatrixOptions.parse(options)), drawn: true });
   });
 
-  it('has the very options that the stand-in checks', () => {
+  it('rpi-led-matrix has the very options that the stand-in checks', () => {
     const script = `import { LedMatrix } from 'rpi-led-matrix';
       process.stdout.write(JSON.stringify([LedMatrix.defaultMatrixOptions(), LedMatrix.defaultRuntimeOptions()]));`;
     const run = spawnSync(process.execPath, ['--input-type=module', '-e', script], { encoding: 'utf8' });

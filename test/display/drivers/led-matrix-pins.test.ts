@@ -53,20 +53,20 @@ describe.skipIf(missing)(`rpi-led-matrix on the pins of a Raspberry Pi${note}`, 
     return { display, renderer, shown: () => shownBy(readFileSync(recording), size) };
   }
 
-  it('clocks out a payment whose QR is read off the lit rows', async () => {
+  it('an LED matrix clocks out a payment whose QR is read off the lit rows', async () => {
     const { display, renderer, shown } = await openOnPins(1);
     await display.draw(renderer.render(PAYMENT), PAYMENT);
     await eventually('the QR in the rows', () => readIn(shown()) === QR_CODE);
   });
 
-  it('names a kernel that guards the pins', async () => {
+  it('an LED matrix names a kernel that guards the pins', async () => {
     await expect(openOnPins(1, { LED_PINS_GUARDED: '1' })).rejects.toMatchObject({
       code: 'DISPLAY_FAULT',
       fix: expect.stringContaining('iomem=relaxed'),
     });
   });
 
-  it('lights every LED of a chain in its own colour', async () => {
+  it('an LED matrix lights every LED of a chain in its own colour', async () => {
     const { display, shown } = await openOnPins(2);
     const COLOURS = [0xff0000, 0x00ff00, 0x0000ff, 0xffffff, 0x000000, 0xffff00, 0xff00ff, 0x00ffff];
     const colourAt = (x: number, y: number) => COLOURS[(x * 3 + y * 5 + (x >> 4)) % COLOURS.length] ?? 0;

@@ -71,7 +71,7 @@ describe('the LED matrix display', () => {
     expect(zbarReads(path), 'zbar').toBe(QR_CODE);
   });
 
-  it('is made with the options, by the names of the addon', async () => {
+  it('an LED matrix is opened with the options, by the names of the addon', async () => {
     const panels = await fakePanels();
     const more = { brightness: 55, pwmBits: 5, gpioSlowdown: 4, limitRefreshHz: 400, rgbSequence: 'GRB' } as const;
     await openOn(panels, { ...more, parallel: 2, hardwareMapping: 'adafruit-hat', dropPrivileges: false });
@@ -90,7 +90,7 @@ describe('the LED matrix display', () => {
     expect(runtime).toMatchObject({ gpioSlowdown: 4, dropPrivileges: 0, daemon: 0 });
   });
 
-  it('runs the addon in another process, which ends with dark panels', async () => {
+  it('an LED matrix runs the addon in another process, which ends with dark panels', async () => {
     const panels = await fakePanels();
     const { display, show } = await openOn(panels);
     await show(PAYMENT);
@@ -102,7 +102,7 @@ describe('the LED matrix display', () => {
     expect(data.some((byte, index) => index % 4 !== 3 && byte !== 0)).toBe(false);
   });
 
-  it('gives every LED its own colour', async () => {
+  it('an LED matrix gives every LED its own colour', async () => {
     const panels = await fakePanels();
     const { display } = await openOn(panels);
     const data = Uint8Array.from({ length: 64 * 64 * 4 }, (_, at) => (at % 4 === 3 ? 255 : (at * 7 + (at >> 8)) & 255));
@@ -110,7 +110,7 @@ describe('the LED matrix display', () => {
     expect(Buffer.from(panels.shown().data).equals(data)).toBe(true);
   });
 
-  it('sends a frame only when it is another', async () => {
+  it('an LED matrix sends a frame only when it is another', async () => {
     const panels = await fakePanels();
     const { show } = await openOn(panels);
     await show(PAYMENT);
@@ -136,7 +136,7 @@ describe('the LED matrix display', () => {
     expect(() => panels.made()).toThrow('ENOENT');
   });
 
-  it('refuses to start beside the sound of the Pi, unless without hardware pulses', async () => {
+  it('an LED matrix refuses to start beside the sound of the Pi, unless without hardware pulses', async () => {
     const panels = await fakePanels({ modules: 'snd_bcm2835 24576 2 - Live 0x0' });
     await expect(openOn(panels)).rejects.toMatchObject({
       code: 'DISPLAY_FAULT',
@@ -147,7 +147,7 @@ describe('the LED matrix display', () => {
     expect(panels.made().matrix).toMatchObject({ disableHardwarePulsing: true });
   });
 
-  it('says how to get the addon where it is not installed', async () => {
+  it('an LED matrix says how to get the addon where it is not installed', async () => {
     const panels = await fakePanels();
     await expect(openOn(panels, { addon: join(panels.options.root, 'none.mjs') })).rejects.toMatchObject({
       code: 'DISPLAY_FAULT',
@@ -155,14 +155,17 @@ describe('the LED matrix display', () => {
     });
   });
 
-  it.skipIf(process.getuid?.() !== 0)('refuses an addon that keeps root where it is to give it up', async () => {
-    await expect(openOn(await fakePanels(), { dropPrivileges: true })).rejects.toMatchObject({
-      code: 'DISPLAY_FAULT',
-      message: expect.stringContaining('root could not be given up'),
-    });
-  });
+  it.skipIf(process.getuid?.() !== 0)(
+    'an LED matrix refuses an addon that keeps root where it should drop it',
+    async () => {
+      await expect(openOn(await fakePanels(), { dropPrivileges: true })).rejects.toMatchObject({
+        code: 'DISPLAY_FAULT',
+        message: expect.stringContaining('root could not be given up'),
+      });
+    },
+  );
 
-  it('finds the addon where its package puts it', async () => {
+  it('an LED matrix finds the addon where its package puts it', async () => {
     const panels = await fakePanels();
     const home = join(panels.options.root, 'usr/lib/paybox-led-matrix');
     await mkdir(join(home, 'dist'), { recursive: true });
@@ -200,7 +203,7 @@ describe('the LED matrix display', () => {
     expect(decodeQr(asDots(panels.shown()))).toBe(QR_CODE);
   });
 
-  it('names a crash at the start', async () => {
+  it('an LED matrix names a crash of the addon at the start', async () => {
     const panels = await fakePanels({ misbehaviour: { at: 0, how: 'crash' } });
     await expect(openOn(panels)).rejects.toMatchObject({
       code: 'DISPLAY_FAULT',
@@ -209,7 +212,7 @@ describe('the LED matrix display', () => {
     });
   });
 
-  it('has the agent draw when the addon dies while nothing is drawn', async () => {
+  it('an LED matrix has the agent draw when the addon dies while nothing is drawn', async () => {
     const panels = await fakePanels();
     const { show, asked } = await openOn(panels);
     await show(PAYMENT);
@@ -218,7 +221,7 @@ describe('the LED matrix display', () => {
     await expect(show(PAYMENT)).rejects.toMatchObject({ message: expect.stringContaining('SIGKILL') });
   });
 
-  it('never gives the addon a frame of another length', async () => {
+  it('an LED matrix never gives the addon a frame of another length', async () => {
     const panels = await fakePanels();
     const child = startChild(CHILD, systemClock);
     onTestFinished(() => child.close());
@@ -237,7 +240,7 @@ describe('the LED matrix display', () => {
     expect(await child.ended).toMatch(/exit code 1/);
   });
 
-  it('ends when the agent is killed', async () => {
+  it('the addon of an LED matrix ends when the agent is killed', async () => {
     const panels = await fakePanels();
     const driver = resolve(import.meta.dirname, '../../../src/device/display/io/child.ts');
     const script = `const { startChild } = await import(${JSON.stringify(driver)});

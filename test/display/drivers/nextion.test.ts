@@ -12,7 +12,7 @@ const device = (hmi?: readonly HmiPage[]) => cabled('nextion', (send) => new Nex
 const texts = (...names: string[]) => Object.fromEntries(names.map((name) => [name, 100]));
 
 describe('a Nextion panel', () => {
-  it('escapes quotes and backslashes, and keeps texts within txt_maxl', async () => {
+  it('a Nextion panel gets quotes and backslashes escaped, and texts within txt_maxl', async () => {
     const { panel, open, shownQr } = device([
       { name: 'main', texts: { t0: 30, t2: 30, t5: 30 }, qr: { name: 'qr0', charsMax: 300 } },
     ]);
@@ -27,7 +27,7 @@ describe('a Nextion panel', () => {
     expect(shownQr()).toBe(odd);
   });
 
-  it('loads the page of each screen, and needs the QR component only on that of the payment', async () => {
+  it('a Nextion panel loads the page of each screen, and needs the QR component only on that of the payment', async () => {
     const { panel, open, shownQr } = device([
       { name: 'home', texts: texts('t0', 't3', 't4'), qr: null },
       {
@@ -73,7 +73,7 @@ describe('a Nextion panel', () => {
     await expect(show(PAYMENT)).rejects.toMatchObject({ message: expect.stringContaining(words) });
   });
 
-  it('finds a panel that gets its power while it is looked for', async () => {
+  it('a Nextion panel is found that gets its power while it is looked for', async () => {
     const { panel, cable, open, shownQr } = device();
     panel.silent = true;
     const opening = open();
@@ -85,7 +85,7 @@ describe('a Nextion panel', () => {
     expect(shownQr()).toBe(PAYMENT.qrCode);
   });
 
-  it('asks to be opened again after the panel has restarted, since its screen is empty', async () => {
+  it('a Nextion panel asks to be opened again after a restart, since its screen is empty', async () => {
     const { panel, open, shownQr } = device();
     const { show, asked, display } = await open();
     await show(PAYMENT);
@@ -98,7 +98,7 @@ describe('a Nextion panel', () => {
     expect(shownQr()).toBe(PAYMENT.qrCode);
   });
 
-  it('hides the old code before the texts of another payment come', async () => {
+  it('a Nextion panel hides the old code before the texts of another payment come', async () => {
     const { panel, open, shownQr } = device();
     const { show } = await open();
     await show(PAYMENT);
@@ -117,7 +117,7 @@ describe('a Nextion panel at rest', () => {
     qr: { name: 'qr0', charsMax: 300 },
   };
 
-  it('gets its page back, and the QR, after a touch has led to another one', async () => {
+  it('a Nextion panel gets its page back, and the QR, after a touch has led to another one', async () => {
     const options = { pages: { payment: 'pay' } };
     const on = await onSwitch('nextion', (send) => new NextionEmulator(send, [home, pay]), PAYMENT, {
       ...source,
@@ -129,7 +129,7 @@ describe('a Nextion panel at rest', () => {
     expect(on.panel.violations).toEqual([]);
   });
 
-  it('is well where its components are shorter than their configuration says', async () => {
+  it('a Nextion panel is healthy where its components are shorter than their configuration says', async () => {
     const short: HmiPage = { name: 'short', texts: { t0: 6, t3: 6, t4: 6 }, qr: null };
     const options = { encoding: 'ascii', qr: null };
     const on = await onSwitch('nextion', (send) => new NextionEmulator(send, [short]), idle, { ...source, options });

@@ -117,7 +117,7 @@ const oneLetter: Garble = (bytes) => bytes.with(QR_CHARS / 2, (bytes[QR_CHARS / 
 const WITH_QR = { ...PAYMENT, qrCode: payloadOf(QR_CHARS) };
 
 describe.each(PANELS)('noise on the wire of a %s panel', (title, name, make, options) => {
-  it.each([1, 2, 3])('lets no draw end well that does not show its QR, by seed %i', async (seed) => {
+  it.each([1, 2, 3])('a noisy %s wire ends no draw well that does not show its QR, by seed %i', async (seed) => {
     const all = (percent: number) => ({ away: noise(percent, seed), back: noise(percent, seed + 100) });
     const long = { away: longOnly(noise(1, seed)), back: clean };
     // A panel with CRC drops each garbled write, so that a long QR takes more tries than a draw has time for.
@@ -132,7 +132,7 @@ describe.each(PANELS)('noise on the wire of a %s panel', (title, name, make, opt
     }
   });
 
-  it('has a QR that came garbled written again', async () => {
+  it('a panel on a noisy wire has a QR that came garbled written again', async () => {
     const away = firstLong(2, oneLetter);
     const panel = wired(name, make, options, { away: away.garble, back: clean });
     const display = await open(panel);
@@ -141,7 +141,7 @@ describe.each(PANELS)('noise on the wire of a %s panel', (title, name, make, opt
     expect(away.count()).toBe(3);
   });
 
-  it('refuses by name when the QR never comes as it was sent', async () => {
+  it('a panel on a noisy wire refuses by name when the QR never comes as it was sent', async () => {
     const words = title === 'DWIN with CRC' ? /did not acknowledge/ : /does not hold its QR/;
     const writesMax = title === 'Nextion' ? 12 : 8;
     const away = firstLong(Number.POSITIVE_INFINITY, oneLetter);
@@ -154,7 +154,7 @@ describe.each(PANELS)('noise on the wire of a %s panel', (title, name, make, opt
     expect(away.count()).toBe(writesMax);
   });
 
-  it('is asked again when one question at rest is lost, and has failed when none is answered', async () => {
+  it('a panel on a noisy wire is asked again when one question at rest is lost, and has failed when none is answered', async () => {
     let toLose = 0;
     const away: Garble = (bytes) => {
       toLose -= 1;
@@ -201,7 +201,7 @@ describe('the cause of a failure of a Nextion panel', () => {
     wired('nextion', (send) => new NextionEmulator(send, hmi), {}, { away: clean, back: clean, ...garble });
   const failureOf = async (panel: Wired) => panel.drawn(await open(panel), PAYMENT);
 
-  it('is the HMI file, also on a line that is a little noisy', async () => {
+  it('the cause of a failure of a Nextion panel is the HMI file, also on a line that is a little noisy', async () => {
     const page = { name: 'main', texts: { t0: 100 }, qr: null };
     const panel = nextion([page], { away: noise(0.3, 1), back: noise(0.3, 2) });
     expect(await failureOf(panel)).toMatchObject({
@@ -209,7 +209,7 @@ describe('the cause of a failure of a Nextion panel', () => {
     });
   });
 
-  it('is the line, where the panel answers otherwise each time', async () => {
+  it('the cause of a failure of a Nextion panel is the line, where the panel answers otherwise each time', async () => {
     let count = 0;
     // Codes of refusals in turn, for whatever the panel was told.
     const back: Garble = (bytes) => {
@@ -230,7 +230,7 @@ describe('the cause of a failure of a Nextion panel', () => {
     expect(panel.events).toContain('panel-line-noisy');
   });
 
-  it('logs noise that it has overcome, once a minute', async () => {
+  it('a Nextion panel logs noise that it has overcome, once a minute', async () => {
     const panel = nextion(undefined, { away: noise(0.5, 3), back: noise(0.5, 4) });
     const display = await open(panel);
     const beganMs = panel.clock.monotonicMs();
@@ -261,7 +261,7 @@ describe('noise in an amount on the wire of a DWIN panel', () => {
     return { panel, count: () => count };
   };
 
-  it('has an amount that came garbled written again', async () => {
+  it('a DWIN panel on a noisy wire has an amount that came garbled written again', async () => {
     const { panel, count } = otherAmounts(2);
     const display = await open(panel);
     expect(await panel.drawn(display, WITH_QR)).toMatchObject({ status: 'fulfilled' });
@@ -269,7 +269,7 @@ describe('noise in an amount on the wire of a DWIN panel', () => {
     expect(count()).toBe(3);
   });
 
-  it('refuses by name when the amount never comes as it was sent', async () => {
+  it('a DWIN panel on a noisy wire refuses by name when the amount never comes as it was sent', async () => {
     const { panel, count } = otherAmounts(Number.POSITIVE_INFINITY);
     const display = await open(panel);
     expect(await panel.drawn(display, WITH_QR)).toMatchObject({

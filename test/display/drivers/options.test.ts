@@ -13,7 +13,7 @@ const SCREENS = [...new Set(Object.values(SCENES).map(({ kind }) => kind))].toSo
 describe.each([...DISPLAY_DRIVERS].filter(([name]) => existsSync(exampleOf(name))))(
   'device-config/%s.yaml',
   (name, driver) => {
-    it('names all options of its driver, and every screen where screens have pages', async () => {
+    it('the sample file of a display names all options of its driver, and every screen where screens have pages', async () => {
       const { displays } = await loadAgentConfig(exampleOf(name));
       const { driver: _, ...given } = displays.find((display) => display.driver === name) ?? { driver: '' };
       const known = Object.keys(z.toJSONSchema(driver.options, { io: 'input' }).properties ?? {});

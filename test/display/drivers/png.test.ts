@@ -20,7 +20,7 @@ async function openIn(folder: string, path: string) {
 const zbar = without(PROGRAMS.zbar);
 
 describe('the png display', () => {
-  it.skipIf(zbar.missing)(`keeps a picture file that a QR reader reads${zbar.note}`, async () => {
+  it.skipIf(zbar.missing)(`the png display keeps a picture file that a QR reader reads${zbar.note}`, async () => {
     const folder = await temporaryFolder();
     const path = join(folder, 'deeper', 'screen.png');
     const { display, renderer } = await openIn(folder, path);
@@ -29,7 +29,7 @@ describe('the png display', () => {
     await display.close();
   });
 
-  it('writes a file for a change, and while only the seconds change every ten of them', async () => {
+  it('the png display writes a file for a change, and while only the seconds change every ten of them', async () => {
     const folder = await temporaryFolder();
     const path = join(folder, 'screen.png');
     const { display, renderer } = await openIn(folder, path);
@@ -54,7 +54,7 @@ describe('the png display', () => {
     await display.close();
   });
 
-  it('never shows half a picture, and leaves nothing else beside it', async () => {
+  it('the png display never shows half a picture, and leaves nothing else beside it', async () => {
     const folder = await temporaryFolder();
     const path = join(folder, 'screens', 'screen.png');
     const { display, renderer } = await openIn(folder, path);
@@ -75,7 +75,7 @@ describe('the png display', () => {
     expect(await readdir(join(folder, 'screens'))).toEqual(['screen.png']);
   });
 
-  it('ends with a black picture in the place of a QR, and with no fault where it cannot', async () => {
+  it('the png display ends with a black picture in the place of a QR, and with no fault where it cannot', async () => {
     const folder = await temporaryFolder();
     const path = join(folder, 'screens', 'screen.png');
     const unused = await openIn(folder, path);
@@ -101,7 +101,7 @@ describe('the png display', () => {
     await lost.display.close();
   });
 
-  it('says what to do when the file cannot be written, and works again once it can', async () => {
+  it('the png display says what to do when the file cannot be written, and works again once it can', async () => {
     const folder = await temporaryFolder();
     const path = join(folder, 'screens', 'screen.png');
     const { display, renderer } = await openIn(folder, path);
@@ -119,7 +119,7 @@ describe('the png display', () => {
     expect(decode(await readFile(path)).width).toBe(320);
   });
 
-  it('does not open where its folder cannot be', async () => {
+  it('the png display does not open where its folder cannot be', async () => {
     const folder = await temporaryFolder();
     await writeFile(join(folder, 'file'), '');
     await expect(openIn(folder, join(folder, 'file', 'screen.png'))).rejects.toMatchObject({ code: 'DISPLAY_FAULT' });

@@ -63,7 +63,7 @@ describe('a terminal that draws pictures', () => {
     await display.close();
   });
 
-  it('is not asked where blocks are chosen, nor where nobody reads its answers', async () => {
+  it('a terminal is not asked for pictures where blocks are chosen, nor where nobody reads its answers', async () => {
     const out = new PictureTerminal(80, 30, KITTY);
     await openOn(out, 'blocks');
     expect(out.bytes).toBe(0);
@@ -72,7 +72,7 @@ describe('a terminal that draws pictures', () => {
     expect([surface.kind, out.bytes]).toEqual(['characters', 0]);
   });
 
-  it('draws what is chosen though it does not answer', async () => {
+  it('a terminal draws pictures where they are chosen, though it does not answer', async () => {
     const out = new PictureTerminal(80, 24, {});
     const { display, show } = await openOn(out, 'sixel');
     expect(display.surface).toEqual({ kind: 'pixels', width: 640, height: 368 });
@@ -80,7 +80,7 @@ describe('a terminal that draws pictures', () => {
     expectDecodes(out.picture(), QR_CODE);
   });
 
-  it('begins anew after a resize', async () => {
+  it('a terminal with pictures begins anew after a resize', async () => {
     const out = new PictureTerminal(80, 30, KITTY);
     const { display, show } = await openOn(out);
     await show(PAYMENT);

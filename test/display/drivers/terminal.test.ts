@@ -62,7 +62,7 @@ describe('the terminal display', () => {
     }
   });
 
-  it('draws modules of two columns where there is room', async () => {
+  it('the terminal display draws modules of two columns where there is room', async () => {
     const out = new TerminalEmulator(100, 60, DARK, 24);
     const { show } = await openOn(out);
     const qrCheck = await show(PAYMENT);
@@ -73,7 +73,7 @@ describe('the terminal display', () => {
     expectGeometry(out.picture(), { x: 12 + left * 6, y: 12 }, { ...qrCheck, modulePixels: 12 });
   });
 
-  it('fits 41 modules into 80 x 24 with the texts beside them', async () => {
+  it('the terminal display fits 41 modules into 80 x 24 with the texts beside them', async () => {
     const out = new TerminalEmulator(80, 24, DARK, 24);
     const { show } = await openOn(out);
     const qrCode = payloadOf(106);
@@ -82,7 +82,7 @@ describe('the terminal display', () => {
     expect(out.text().join('\n')).toContain('Thanh toan don hang 1234');
   });
 
-  it('is redrawn in its place, by the lines that changed, and leaves what was above', async () => {
+  it('the terminal display is redrawn in its place, by the lines that changed, and leaves what was above', async () => {
     const out = new TerminalEmulator(80, 30, DARK, 24);
     out.write('$ paybox agent\r\n');
     const { show } = await openOn(out);
@@ -105,7 +105,7 @@ describe('the terminal display', () => {
     expect(out.cells().slice(0, 24)).toEqual(fresh.cells().slice(0, 24));
   });
 
-  it('begins anew after a resize, and says in words what room a QR needs', async () => {
+  it('the terminal display begins anew after a resize, and says in words what room a QR needs', async () => {
     const out = new TerminalEmulator(80, 24, DARK, 24);
     let resized = 0;
     const { display, show } = await openOn(out, {}, () => {
@@ -126,7 +126,7 @@ describe('the terminal display', () => {
     expectDecodes(out.picture(), QR_CODE);
   });
 
-  it('cuts a frame that was laid out before the window shrank', async () => {
+  it('the terminal display cuts a frame that was laid out before the window shrank', async () => {
     const out = new TerminalEmulator(80, 24, DARK, 24);
     const { display } = await openOn(out);
     const frame = (await openRenderer(display.surface, { cacheDir: '' })).render(PAYMENT);
@@ -135,7 +135,7 @@ describe('the terminal display', () => {
     expect(out.text().join('')).toContain('▀');
   });
 
-  it('gives the cursor back when it is closed', async () => {
+  it('the terminal display gives the cursor back when it is closed', async () => {
     const out = new TerminalEmulator(80, 24, DARK, 24);
     const { display, show } = await openOn(out);
     await show(PAYMENT);
@@ -151,7 +151,7 @@ describe('the terminal display', () => {
     expect(line?.[0]).toEqual({ char: '$', ...DARK });
   });
 
-  it('is wiped in its place by a blank scene, and leaves the lines above', async () => {
+  it('the terminal display is wiped in its place by a blank scene, and leaves the lines above', async () => {
     const out = new TerminalEmulator(80, 30, DARK, 24);
     out.write('$ paybox agent\r\n');
     const { display, show } = await openOn(out);
@@ -164,7 +164,7 @@ describe('the terminal display', () => {
     expect(out.text()[1]).toBe('$');
   });
 
-  it('leaves its last picture above the prompt when it is closed, but no QR', async () => {
+  it('the terminal display leaves its last picture above the prompt when it is closed, but no QR', async () => {
     const out = new TerminalEmulator(80, 30, DARK, 24);
     const left = await openOn(out);
     await left.show(SCENES.paid ?? PAYMENT);
@@ -177,12 +177,12 @@ describe('the terminal display', () => {
     expect(out.text().join('\n')).toContain('50.000 ₫');
   });
 
-  it('takes a size from the options', async () => {
+  it('the terminal display has the size of its options', async () => {
     const { display } = await openOn(new TerminalEmulator(200, 100, DARK, 24), { columns: 60, rows: 26 });
     expect(display.surface).toMatchObject({ columns: 60, rows: 26 });
   });
 
-  it('is refused without a terminal, and says what to do', async () => {
+  it('the terminal display is refused without a terminal, and says what to do', async () => {
     await expect(terminal.open({ graphics: 'auto' }, testIo(''), new AbortController().signal)).rejects.toMatchObject({
       code: 'PEER_MISSING',
       fix: expect.stringContaining('another display'),

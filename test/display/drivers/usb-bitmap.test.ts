@@ -35,7 +35,7 @@ function turned({ width, height, data }: Picture): Picture {
 }
 
 describe('a USB panel that draws bitmaps', () => {
-  it('gets exactly these bytes', async () => {
+  it('a USB panel gets exactly these bytes', async () => {
     const { cable, open } = device();
     const { display } = await open({}, source);
     const frame: PixelFrame = {
@@ -63,7 +63,7 @@ describe('a USB panel that draws bitmaps', () => {
     await expectGolden('usb-bitmap-wire', text);
   });
 
-  it.each([94, 142, 220, 280])('shows a code of %i characters that two decoders read', async (length) => {
+  it.each([94, 142, 220, 280])('a USB panel shows a code of %i characters that two decoders read', async (length) => {
     const { panel, open } = device();
     const { show } = await open({}, source);
     const qrCode = payloadOf(length);
@@ -71,7 +71,7 @@ describe('a USB panel that draws bitmaps', () => {
     expectDecodes(panel.picture(), qrCode);
   });
 
-  it('shows every scene as it was laid out, whatever it showed before', async () => {
+  it('a USB panel shows every scene as it was laid out, whatever it showed before', async () => {
     const { panel, open } = device();
     const { display, show } = await open({}, source);
     const renderer = await openRenderer(display.surface, source);
@@ -85,7 +85,7 @@ describe('a USB panel that draws bitmaps', () => {
     }
   });
 
-  it('shows a landscape picture on a panel that lies on its side', async () => {
+  it('a USB panel that lies on its side shows a landscape picture', async () => {
     const { panel, open } = device();
     const { display, show } = await open({ rotation: 90 }, source);
     expect(display.surface).toEqual({ kind: 'pixels', width: 480, height: 320 });
@@ -97,7 +97,7 @@ describe('a USB panel that draws bitmaps', () => {
     expect(Buffer.compare(panel.picture().data, turned(coarse(frame)).data)).toBe(0);
   });
 
-  it('sends the whole picture once, then only what a second changes', async () => {
+  it('a USB panel gets the whole picture once, then only what a second changes', async () => {
     const { cable, open } = device();
     const { show } = await open({}, source);
     cable.written();
@@ -129,7 +129,7 @@ describe('a USB panel that draws bitmaps', () => {
 });
 
 describe.skipIf(socat.missing)(`a USB panel with a fault${socat.note}`, () => {
-  it('fails when it is unplugged in the middle of a picture, and works when it is back', async () => {
+  it('a USB panel fails when it is unplugged in the middle of a picture, and works when it is back', async () => {
     const hardware = await plugged(() => new UsbBitmapEmulator());
     const { display, show } = await openOn('usb-bitmap', hardware.options, source);
     const drawing = expect(show(PAYMENT)).rejects.toMatchObject({ code: 'DISPLAY_FAULT', severity: 'retryable' });

@@ -110,7 +110,7 @@ function hexText(bytes: Uint8Array): string {
 }
 
 describe('the wire', () => {
-  it.each(WIRES)('of $golden has exactly these bytes', async ({ golden, name, make, options, steps }) => {
+  it.each(WIRES)('the wire of $golden has exactly these bytes', async ({ golden, name, make, options, steps }) => {
     const { cable, open } = cabled(name, make ?? EMULATORS[name]);
     const { show, display } = await open(options, { clock: AT_NOON, cacheDir: await temporaryFolder() });
     const opening = cable.written();

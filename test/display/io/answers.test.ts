@@ -35,7 +35,7 @@ function dialogue() {
 }
 
 describe('a dialogue with a panel', () => {
-  it('waits for the end of the line once, however much is asked', async () => {
+  it('a dialogue with a panel waits for the end of the line once, however much is asked', async () => {
     const { asking, looks } = dialogue();
     for (let count = 0; count < 5; count += 1) {
       expect(await asking.ask(QUESTION, (answer) => answer[0])).toBe(0x3f);
@@ -43,7 +43,7 @@ describe('a dialogue with a panel', () => {
     expect(looks()).toBe(1);
   });
 
-  it('names the loss of the line amid a question', async () => {
+  it('a dialogue with a panel names the loss of the line amid a question', async () => {
     const { asking, device, lose } = dialogue();
     device.mute = true;
     const refused = expect(asking.ask(QUESTION, (answer) => answer[0])).rejects.toMatchObject({

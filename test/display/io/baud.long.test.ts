@@ -41,7 +41,7 @@ async function device<E extends PanelEmulator>(
 }
 
 describe.skipIf(missing)(`a serial line at its baud rate${note}`, () => {
-  it('brings ten bits a byte and no faster, in order', async () => {
+  it('a serial line brings ten bits a byte and no faster, in order', async () => {
     const [baudRate, bytes] = [9_600, Uint8Array.from({ length: 300 }, (_, index) => index)];
     const got: number[] = [];
     const early: string[] = [];
@@ -88,7 +88,7 @@ describe.skipIf(missing)(`a serial line at its baud rate${note}`, () => {
     expect(hardware.violations()).toEqual([]);
   });
 
-  it('gives up a whole picture that the wire is too slow for, and says so', async () => {
+  it('a serial line gives up a whole picture that the wire is too slow for, and says so', async () => {
     // Such panels speak USB, which is far faster than the rate by name; this one has a real UART.
     const { open } = await device(() => new UsbBitmapEmulator(), { baudRate: 115_200 });
     const { show } = await open('usb-bitmap', source);
@@ -114,7 +114,7 @@ describe.skipIf(missing)(`a serial line at its baud rate${note}`, () => {
 });
 
 describe.skipIf(missing)(`a device that is busy${note}`, () => {
-  it('holds what a Nextion has room for, one command of the longest payload', async () => {
+  it('a busy Nextion holds what its buffer has room for, one command of the longest payload', async () => {
     const { hardware, open } = await device((send) => new NextionEmulator(send), { baudRate: 115_200 });
     const { show } = await open('nextion');
     hardware.busy();
@@ -126,7 +126,7 @@ describe.skipIf(missing)(`a device that is busy${note}`, () => {
     expect(hardware.violations()).toEqual([]);
   });
 
-  it('lets a Nextion say that its buffer of 1,024 bytes overflowed', async () => {
+  it('a busy Nextion reports that its buffer of 1,024 bytes overflowed', async () => {
     const { hardware } = await device((send) => new NextionEmulator(send), { baudRate: 115_200 });
     const line = await hardware.openSerial({ path: hardware.pty.path, baudRate: 115_200 }, never);
     onTestFinished(() => line.close());
@@ -141,7 +141,7 @@ describe.skipIf(missing)(`a device that is busy${note}`, () => {
     expect(hardware.violations()).toEqual(['more bytes than the buffer holds']);
   });
 
-  it('has room in a Matrix Orbital for a second of the countdown, and for what a payment changes', async () => {
+  it('a busy Matrix Orbital has room for a second of the countdown, and for what a payment changes', async () => {
     const limits = { baudRate: 19_200, bufferBytes: MATRIX_ORBITAL_BUFFER_BYTES };
     const { hardware, open } = await device(() => new MatrixOrbitalEmulator(), limits);
     const { show } = await open('matrix-orbital');
@@ -154,7 +154,7 @@ describe.skipIf(missing)(`a device that is busy${note}`, () => {
     expect(hardware.violations()).toEqual([]);
   });
 
-  it('loses what its buffer has no room for', async () => {
+  it('a busy device loses what its buffer has no room for', async () => {
     const limits = { baudRate: 19_200, bufferBytes: MATRIX_ORBITAL_BUFFER_BYTES };
     const { hardware } = await device(() => new MatrixOrbitalEmulator(), limits);
     const line = await hardware.openSerial({ path: hardware.pty.path, baudRate: 19_200 }, never);
@@ -166,7 +166,7 @@ describe.skipIf(missing)(`a device that is busy${note}`, () => {
     expect(hardware.violations().join()).toMatch(/^[12] bytes lost, its buffer is full/);
   });
 
-  it('is not understood at another rate than its own', async () => {
+  it('a device does not understand another rate than its own', async () => {
     const { hardware } = await device((send) => new NextionEmulator(send), { baudRate: 9_600 });
     const line = await hardware.openSerial({ path: hardware.pty.path, baudRate: 115_200 }, never);
     await line.close();

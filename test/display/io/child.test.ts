@@ -26,7 +26,7 @@ async function child() {
 }
 
 describe('a program in a process of its own', () => {
-  it('keeps nothing of a question that is answered', async () => {
+  it('a program in a process of its own keeps nothing of a question that is answered', async () => {
     const asked = await child();
     const reactions = vi.spyOn(asked.ended, 'then');
     for (let byte = 1; byte < 6; byte += 1) {
@@ -35,7 +35,7 @@ describe('a program in a process of its own', () => {
     expect(reactions).not.toHaveBeenCalled();
   });
 
-  it('says how it ended, amid a question and ever after', async () => {
+  it('a program in a process of its own says how it ended, amid a question and ever after', async () => {
     const asked = await child();
     await expect(asked.ask(Uint8Array.of(0), ANSWER_TIMEOUT_MS)).rejects.toThrow('ended with exit code 3');
     await expect(asked.ask(Uint8Array.of(1), ANSWER_TIMEOUT_MS)).rejects.toThrow('ended with exit code 3');

@@ -28,7 +28,7 @@ async function opened(pty: Pty): Promise<SerialLine> {
 }
 
 describe.skipIf(missing)(`a serial port${note}`, () => {
-  it('carries all bytes both ways, unchanged', async () => {
+  it('a serial port carries all bytes both ways, unchanged', async () => {
     const { pty, received } = await cable();
     const line = await opened(pty);
     const got: number[] = [];
@@ -42,7 +42,7 @@ describe.skipIf(missing)(`a serial port${note}`, () => {
     expect(got).toEqual([...all]);
   });
 
-  it('keeps nothing of a write that is over, however long the line lives', async () => {
+  it('a serial port keeps nothing of a write that is over, however long the line lives', async () => {
     const { pty } = await cable();
     const line = await opened(pty);
     const reactions = vi.spyOn(line.lost, 'then');
@@ -50,7 +50,7 @@ describe.skipIf(missing)(`a serial port${note}`, () => {
     expect(reactions).not.toHaveBeenCalled();
   });
 
-  it('notices an unplug while idle', async () => {
+  it('a serial port notices an unplug while idle', async () => {
     const { pty } = await cable();
     const line = await opened(pty);
     await pty.unplug();
@@ -63,7 +63,7 @@ describe.skipIf(missing)(`a serial port${note}`, () => {
     });
   });
 
-  it('notices an unplug amid a flood of bytes from the device', async () => {
+  it('a serial port notices an unplug amid a flood of bytes from the device', async () => {
     for (let round = 0; round < 10; round += 1) {
       const { pty } = await cable();
       const line = await opened(pty);
@@ -78,7 +78,7 @@ describe.skipIf(missing)(`a serial port${note}`, () => {
     }
   });
 
-  it('notices an unplug amid a write', async () => {
+  it('a serial port notices an unplug amid a write', async () => {
     const { pty } = await cable();
     const line = await opened(pty);
     pty.freeze();
@@ -88,7 +88,7 @@ describe.skipIf(missing)(`a serial port${note}`, () => {
     await refused;
   });
 
-  it('gives up on a device that takes nothing, and closes all the same', async () => {
+  it('a serial port gives up on a device that reads nothing, and can be closed', async () => {
     const { pty } = await cable();
     const line = await opened(pty);
     pty.freeze();
@@ -105,7 +105,7 @@ describe.skipIf(missing)(`a serial port${note}`, () => {
     await again.write(Uint8Array.of(1), WRITE_TIMEOUT_MS);
   });
 
-  it('closes twice, and writes no more', async () => {
+  it('a serial port closes twice, and writes no more', async () => {
     const { pty } = await cable();
     const line = await opened(pty);
     await Promise.all([line.close(), line.close()]);
@@ -114,7 +114,7 @@ describe.skipIf(missing)(`a serial port${note}`, () => {
     await expect(line.write(Uint8Array.of(1), WRITE_TIMEOUT_MS)).rejects.toMatchObject({ code: 'DISPLAY_FAULT' });
   });
 
-  it('closes after an unplug', async () => {
+  it('a serial port closes after an unplug', async () => {
     const { pty } = await cable();
     const line = await opened(pty);
     await pty.unplug();
@@ -122,7 +122,7 @@ describe.skipIf(missing)(`a serial port${note}`, () => {
     await line.close();
   });
 
-  it('opens again, as a new line, once the device is back', async () => {
+  it('a serial port opens again, as a new line, once the device is back', async () => {
     const { pty, received } = await cable();
     const line = await opened(pty);
     await pty.unplug();
@@ -135,7 +135,7 @@ describe.skipIf(missing)(`a serial port${note}`, () => {
     await eventually('the device has it', () => received().includes(7));
   });
 
-  it('hears no more once the listener is taken off', async () => {
+  it('a serial port calls its listener no more once it is removed', async () => {
     const { pty } = await cable();
     const line = await opened(pty);
     let first = 0;
@@ -152,7 +152,7 @@ describe.skipIf(missing)(`a serial port${note}`, () => {
     expect(first).toBe(0);
   });
 
-  it('names a port that another program has open', async () => {
+  it('a serial port that another program has open is named', async () => {
     const { pty } = await cable();
     await opened(pty);
     await expect(opened(pty)).rejects.toMatchObject({
@@ -167,7 +167,7 @@ describe.skipIf(missing)(`a serial port${note}`, () => {
 describe('a serial port that cannot be opened', () => {
   const open = (path: string, signal = never) => openSerial({ path, baudRate: 9600 }, signal, systemClock);
 
-  it('is named when it is absent', async () => {
+  it('a serial port that is absent is named', async () => {
     await expect(open('/dev/serial/by-id/none')).rejects.toMatchObject({
       code: 'DISPLAY_FAULT',
       severity: 'retryable',
@@ -176,7 +176,7 @@ describe('a serial port that cannot be opened', () => {
     });
   });
 
-  it('is named when it is no serial port', async () => {
+  it('a file that is no serial port is named', async () => {
     const folder = await temporaryFolder();
     await writeFile(join(folder, 'file'), '');
     for (const path of [folder, join(folder, 'file')]) {
@@ -184,7 +184,7 @@ describe('a serial port that cannot be opened', () => {
     }
   });
 
-  it('is not opened for someone who has given up', async () => {
+  it('a serial port is not opened for someone who has given up', async () => {
     await expect(open('/dev/serial/by-id/none', AbortSignal.abort(new Error('stopped')))).rejects.toThrow('stopped');
   });
 });

@@ -26,7 +26,7 @@ afterEach(() => {
 });
 
 describe('drawn letters', () => {
-  it('are all there, each with ink of its own', async () => {
+  it('drawn letters are all there, each with ink of its own', async () => {
     const [text, figures] = await openFaces(SPECS, { cacheDir: await temporaryFolder() });
     if (text === undefined || figures === undefined) throw new Error('a face is missing');
     expect([...text.glyphs.keys()].join('')).toBe(CHARSET);
@@ -38,7 +38,7 @@ describe('drawn letters', () => {
     for (const { advance, width } of text.glyphs.values()) expect(width).toBeLessThan(advance + 16);
   });
 
-  it('are read from the cache, and drawn anew where that is damaged', async () => {
+  it('drawn letters are read from the cache, and drawn anew where that is damaged', async () => {
     const cacheDir = join(await temporaryFolder(), 'cache');
     const first = await openFaces(SPECS, { cacheDir });
     const [name = ''] = await readdir(cacheDir);
@@ -54,7 +54,7 @@ describe('drawn letters', () => {
     expect(await readdir(cacheDir)).toEqual([name]);
   });
 
-  it('are drawn once for all boxes that are given one cache', async () => {
+  it('drawn letters are drawn once for all boxes that share one cache', async () => {
     const folder = await temporaryFolder();
     vi.stubEnv('PAYBOX_GLYPH_CACHE', join(folder, 'shared'));
     const drawn = await openFaces(SPECS, { cacheDir: join(folder, 'one') });
@@ -71,12 +71,12 @@ describe('drawn letters', () => {
     expect((await readdir(folder)).sort()).toEqual(['cache', 'file']);
   });
 
-  it('are not waited for once the program ends', async () => {
+  it('drawn letters are not waited for once the program ends', async () => {
     const opening = openFaces(SPECS, { cacheDir: await temporaryFolder(), signal: AbortSignal.abort() });
     await expect(opening).rejects.toMatchObject({ code: 'FONT_MISSING' });
   });
 
-  it('are the same for a screen every time, and few', () => {
+  it('drawn letters are the same for a screen every time, and few', () => {
     expect(typographyFor(800, 480)).toEqual(typographyFor(800, 480));
     for (const [width, height] of [
       [800, 480],

@@ -102,7 +102,7 @@ const isPlain = (scene: Scene) => 'plainLink' in scene && scene.plainLink && !is
 
 describe('a picture', () => {
   it.each([...DESIGNED, ...SMALL, ...OTHER])(
-    'of %i x %i keeps every text in its place, whatever the scene',
+    'a picture of %i x %i keeps every text in its place, whatever the scene',
     async (width, height) => {
       const stage = await stageOf(width, height);
       fc.assert(
@@ -117,7 +117,7 @@ describe('a picture', () => {
     },
   );
 
-  it.each([...DESIGNED, ...SMALL])('of %i x %i is as agreed', async (width, height) => {
+  it.each([...DESIGNED, ...SMALL])('a picture of %i x %i is as agreed', async (width, height) => {
     const stage = await stageOf(width, height);
     const pictures = Object.entries(SCENES).map(
       ([name, scene]) => `== ${name}\n${describePicture(pictureOf(scene, stage))}`,
@@ -126,7 +126,7 @@ describe('a picture', () => {
   });
 
   it.each(DESIGNED)(
-    'of %i x %i says all that matters of a payment, and that the box is offline or its link not encrypted',
+    'a picture of %i x %i says all that matters of a payment, and that the box is offline or its link not encrypted',
     async (width, height) => {
       const stage = await stageOf(width, height);
       const says = (scene: Scene) =>
@@ -140,7 +140,7 @@ describe('a picture', () => {
   );
 
   it.each(SMALL)(
-    'of %i x %i says every amount of up to ten figures, and that the box is offline',
+    'a picture of %i x %i says every amount of up to ten figures, and that the box is offline',
     async (width, height) => {
       const stage = await stageOf(width, height);
       for (const scene of Object.values(SCENES)) {
@@ -154,7 +154,7 @@ describe('a picture', () => {
     },
   );
 
-  it('of 64 x 64 keeps the whole quiet zone where the code alone has it', async () => {
+  it('a picture of 64 x 64 keeps the whole quiet zone where the code alone has it', async () => {
     const surface = { kind: 'pixels', width: 64, height: 64 } as const;
     for (let length = 20; length <= 230; length += 5) {
       const alone = fitQr(payloadOf(length), 64);
@@ -183,14 +183,14 @@ describe('the last payments', () => {
   const textsOf = (scene: Scene | undefined, stage: Stage) =>
     (scene ? pictureOf(scene, stage) : []).flatMap((item) => (item.kind === 'text' ? [item.text] : []));
 
-  it.each(DESIGNED)('on %i x %i have each their time', async (width, height) => {
+  it.each(DESIGNED)('the last payments on %i x %i have each their time', async (width, height) => {
     const said = textsOf(history, await stageOf(width, height)).join(' ');
     const times = said.match(/\d\d:\d\d \d\d\/\d\d/g) ?? [];
     expect(times.length).toBe(said.match(/[\d.]+ ₫/g)?.length);
     expect(times.length).toBeGreaterThanOrEqual(Math.min(width, height) < 300 ? 4 : 5);
   });
 
-  it.each(SMALL)('on %i x %i say the first amount, and no time', async (width, height) => {
+  it.each(SMALL)('the last payments on %i x %i say the first amount, and no time', async (width, height) => {
     const said = textsOf(history, await stageOf(width, height)).join(' ');
     expect(said).toContain('1.234.567 ₫');
     expect(said).not.toContain(':');
@@ -214,26 +214,29 @@ describe('the last payments', () => {
 describe('AGT-5 a payment of less than its order asked for', () => {
   const found = { less: DUE['paid, something missing'], all: SCENES.paid, more: DUE['paid, too much'] };
 
-  it.each([...DESIGNED, ...SMALL])('on %i x %i is told at a glance from a full one', async (width, height) => {
-    const stage = await stageOf(width, height);
-    const [less, all, more] = [found.less, found.all, found.more].map((scene) => {
-      const items = scene ? pictureOf(scene, stage) : [];
-      const [ground] = items.flatMap((it) => (it.kind === 'rect' ? [it.color] : []));
-      return { ground, icons: items.flatMap((it) => (it.kind === 'icon' ? [it.name] : [])), items };
-    });
-    expect(less?.ground).not.toBe(all?.ground);
-    expect(more?.ground).toBe(all?.ground);
-    expect(less?.icons).not.toContain('tick');
-    const texts = less?.items.flatMap((it) => (it.kind === 'text' ? [it] : [])) ?? [];
-    const heightOf = (pattern: RegExp) => texts.find((it) => pattern.test(it.text))?.face.lineHeight ?? 0;
-    expect(heightOf(/hiếu/)).toBeGreaterThan(0);
-    expect(heightOf(/hiếu/)).toBeGreaterThanOrEqual(heightOf(/Đã nhận/));
-  });
+  it.each([...DESIGNED, ...SMALL])(
+    'a payment of less than its order asked for differs at a glance from a full one on %i x %i',
+    async (width, height) => {
+      const stage = await stageOf(width, height);
+      const [less, all, more] = [found.less, found.all, found.more].map((scene) => {
+        const items = scene ? pictureOf(scene, stage) : [];
+        const [ground] = items.flatMap((it) => (it.kind === 'rect' ? [it.color] : []));
+        return { ground, icons: items.flatMap((it) => (it.kind === 'icon' ? [it.name] : [])), items };
+      });
+      expect(less?.ground).not.toBe(all?.ground);
+      expect(more?.ground).toBe(all?.ground);
+      expect(less?.icons).not.toContain('tick');
+      const texts = less?.items.flatMap((it) => (it.kind === 'text' ? [it] : [])) ?? [];
+      const heightOf = (pattern: RegExp) => texts.find((it) => pattern.test(it.text))?.face.lineHeight ?? 0;
+      expect(heightOf(/hiếu/)).toBeGreaterThan(0);
+      expect(heightOf(/hiếu/)).toBeGreaterThanOrEqual(heightOf(/Đã nhận/));
+    },
+  );
 });
 
 describe('an order without its code', () => {
   it.each([...LOW, ...SMALL])(
-    'on %i x %i says amount and content before anything else, and no cut title',
+    'an order without its code says amount and content on %i x %i before anything else, and no cut title',
     async (width, height) => {
       const scene = SCENES['too dense'];
       const texts = scene ? pictureOf(scene, await stageOf(width, height)) : [];
@@ -280,7 +283,7 @@ describe('a page of characters', () => {
     }
   });
 
-  it('has single drawable characters only and keeps its size, whatever the scene', async () => {
+  it('a page of characters has single drawable characters only and keeps its size, whatever the scene', async () => {
     const sizes = fc.record({
       kind: fc.constant('characters' as const),
       columns: fc.integer({ min: 1, max: 120 }),

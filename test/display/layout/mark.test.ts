@@ -40,26 +40,32 @@ const marked = (scene: Scene): Scene =>
   scene.kind === 'setup' || scene.kind === 'blank' ? scene : { ...scene, sandbox: true };
 
 describe('AGT-15 the mark of a sandbox', () => {
-  it.each(PAGES)('is on every page of %i x %i characters (half blocks: %s), and on none without', async (...size) => {
-    const renderer = await openRenderer(characters(...size), source);
-    for (const [name, scene] of Object.entries(MARKED)) {
-      const text = textOf(renderer.render(scene));
-      const [, rows] = size;
-      const isFull = rows < 4 && scene.kind === 'enrol';
-      expect(text.includes('SANDBOX'), `${name}\n${text}`).toBe(!isFull);
-    }
-    for (const scene of Object.values(SCENES)) expect(textOf(renderer.render(scene))).not.toContain('SANDBOX');
-  });
+  it.each(PAGES)(
+    'the mark of a sandbox is on every page of %i x %i characters (half blocks: %s), and on none without',
+    async (...size) => {
+      const renderer = await openRenderer(characters(...size), source);
+      for (const [name, scene] of Object.entries(MARKED)) {
+        const text = textOf(renderer.render(scene));
+        const [, rows] = size;
+        const isFull = rows < 4 && scene.kind === 'enrol';
+        expect(text.includes('SANDBOX'), `${name}\n${text}`).toBe(!isFull);
+      }
+      for (const scene of Object.values(SCENES)) expect(textOf(renderer.render(scene))).not.toContain('SANDBOX');
+    },
+  );
 
-  it.each(PAGES)('of %i x %i characters is as agreed (half blocks: %s)', async (columns, rows, halfBlocks) => {
-    const renderer = await openRenderer(characters(columns, rows, halfBlocks), source);
-    const scenes = Object.entries(MARKED).filter(([name]) => AGREED.test(name));
-    const pages = scenes.map(([name, scene]) => `== ${name}\n${textOf(renderer.render(scene))}`);
-    await expectGolden(`${columns}x${rows}-characters-sandbox`, pages.join('\n'));
-  });
+  it.each(PAGES)(
+    'a page with a mark of %i x %i characters is as agreed (half blocks: %s)',
+    async (columns, rows, halfBlocks) => {
+      const renderer = await openRenderer(characters(columns, rows, halfBlocks), source);
+      const scenes = Object.entries(MARKED).filter(([name]) => AGREED.test(name));
+      const pages = scenes.map(([name, scene]) => `== ${name}\n${textOf(renderer.render(scene))}`);
+      await expectGolden(`${columns}x${rows}-characters-sandbox`, pages.join('\n'));
+    },
+  );
 
   it.each(PICTURES)(
-    'leaves the QR of %i x %i its modules and quiet zone, and both decoders read it',
+    'the mark of a sandbox leaves the QR of %i x %i its modules and quiet zone, and both decoders read it',
     async (...size) => {
       const renderer = await openRenderer(pixels(...size), source);
       for (let length = 60; length <= 260; length += 20) {
@@ -77,7 +83,7 @@ describe('AGT-15 the mark of a sandbox', () => {
     },
   );
 
-  it('takes a row of a terminal that the QR would fill, where a weaker code is as large', async () => {
+  it('the mark of a sandbox has a row of a terminal that the QR would fill, where a weaker code is as large', async () => {
     const renderer = await openRenderer(characters(60, 27, true), source);
     const full = [110, 115, 120, 125, 130].map(payloadOf).filter((qrCode) => {
       const check = renderer.checkQr(qrCode);
@@ -92,13 +98,16 @@ describe('AGT-15 the mark of a sandbox', () => {
 });
 
 describe('AGT-5 a payment of another amount than its order asked for', () => {
-  it.each(PAGES)('says so on %i x %i characters (half blocks: %s)', async (columns, rows, halfBlocks) => {
-    const renderer = await openRenderer(characters(columns, rows, halfBlocks), source);
-    const said = (name: string) => textOf(renderer.render(DUE[name] ?? PAYMENT));
-    expect(said('paid, something missing')).toMatch(/(Còn thiếu|Thiếu|Con thieu|Thieu) 20\.000 [₫d]/);
-    expect(said('paid, too much')).toMatch(/(Thừa|Thua) 5\.000 [₫d]/);
-    expect(said('paid, much missing')).toMatch(/([Tt]hiếu|[Tt]hieu)( 1\.234\.567\.888 [₫d]|\s*$)/m);
-  });
+  it.each(PAGES)(
+    'a payment of another amount than its order asked for says so on %i x %i characters (half blocks: %s)',
+    async (columns, rows, halfBlocks) => {
+      const renderer = await openRenderer(characters(columns, rows, halfBlocks), source);
+      const said = (name: string) => textOf(renderer.render(DUE[name] ?? PAYMENT));
+      expect(said('paid, something missing')).toMatch(/(Còn thiếu|Thiếu|Con thieu|Thieu) 20\.000 [₫d]/);
+      expect(said('paid, too much')).toMatch(/(Thừa|Thua) 5\.000 [₫d]/);
+      expect(said('paid, much missing')).toMatch(/([Tt]hiếu|[Tt]hieu)( 1\.234\.567\.888 [₫d]|\s*$)/m);
+    },
+  );
 });
 
 /** The scenes whose pages are compared: the others have the mark where these have it. */

@@ -17,7 +17,7 @@ const frameOf = (name: string, surface = PANEL) => {
 };
 
 describe('what a panel is told', () => {
-  it('is the payment: its texts and its payload', () => {
+  it('a panel gets the texts of a payment and its payload', () => {
     expect(frameOf('payment')).toEqual({
       kind: 'panel',
       screen: 'payment',
@@ -34,7 +34,7 @@ describe('what a panel is told', () => {
     });
   });
 
-  it('says on every screen what it is, and draws a QR on each that has one, but for the code of an enrolment', () => {
+  it('a panel says on every screen what it is, and draws a QR on each that has one, but for the code of an enrolment', () => {
     for (const name of Object.keys(SCENES)) {
       const frame = frameOf(name);
       expect(frame.title === '', name).toBe(name === 'blank');
@@ -49,7 +49,7 @@ describe('what a panel is told', () => {
     expect(frameOf('fault')).toMatchObject({ content: 'STORAGE_FAULT', hint: expect.stringContaining('thẻ nhớ') });
   });
 
-  it('is ASCII where its fonts have no Vietnamese letters', () => {
+  it('a panel gets ASCII where its fonts have no Vietnamese letters', () => {
     expect(frameOf('payment', PLAIN)).toMatchObject({ title: 'Quet ma de thanh toan', amount: '50.000 d' });
     fc.assert(
       fc.property(anyScene, (any) => {
@@ -59,7 +59,7 @@ describe('what a panel is told', () => {
     );
   });
 
-  it('is never a control character', () => {
+  it('a panel never gets a control character', () => {
     fc.assert(
       fc.property(anyScene, (any) => {
         const { qrCode: _, ...texts } = layoutPanel(any, undefined, PANEL);
@@ -68,7 +68,7 @@ describe('what a panel is told', () => {
     );
   });
 
-  it('says so instead where it cannot draw the QR', () => {
+  it('a panel says so instead where it cannot draw the QR', () => {
     const tiny = { ...PANEL, qr: { sidePixels: 40, charsMax: 300 } };
     expect(frameOf('payment', tiny)).toMatchObject({
       qrCode: null,
@@ -84,7 +84,7 @@ describe('whether a panel can draw a payload', () => {
     return fit.ok ? undefined : fit.reason;
   };
 
-  it('depends on its QR component, its square and its memory, which counts bytes', () => {
+  it('the QR that a panel can draw depends on its component, its square and its memory, which counts bytes', () => {
     expect(reason(PANEL, payloadOf(300))).toBeUndefined();
     expect(reason(PANEL, payloadOf(301))).toBe("the QR code has 301 characters; this panel's QR component takes 300");
     expect(reason(PANEL, `${payloadOf(298)}é`)).toBeUndefined();
@@ -101,7 +101,7 @@ describe('how large a panel draws a payload', () => {
     return fit.qr;
   };
 
-  it('is no larger than the panel can', () => {
+  it('the code of a panel is no larger than the panel can draw', () => {
     const qr = { sidePixels: 576, charsMax: 300 };
     const [free, capped] = [sizeOf(qr, QR_CODE), sizeOf({ ...qr, modulePixelsMax: 8 }, QR_CODE)];
     expect(free.modulePixels).toBeGreaterThan(8);
@@ -109,7 +109,7 @@ describe('how large a panel draws a payload', () => {
     expect(sizeOf({ ...qr, modulePixelsMax: 64 }, QR_CODE)).toEqual(free);
   });
 
-  it('is the size of the code that the panel chooses', () => {
+  it('the code of a panel has the size that the panel chooses', () => {
     const qr = {
       sidePixels: 292,
       charsMax: 458,
@@ -143,14 +143,17 @@ describe("a panel's picture on the box's own pages", () => {
     return { width, height, data };
   };
 
-  it.each([94, 142, 280, 458])('shows a payload of %d characters so that it can be read', (length) => {
-    const frame = { ...frameOf('payment'), qrCode: payloadOf(length) };
-    const picture = picturePanel(frame);
-    expect(picture.cells.length).toBe(picture.columns * picture.rows);
-    expectDecodes(pixelsOf(picture), frame.qrCode);
-  });
+  it.each([94, 142, 280, 458])(
+    'the picture of a panel shows a payload of %d characters so that it can be read',
+    (length) => {
+      const frame = { ...frameOf('payment'), qrCode: payloadOf(length) };
+      const picture = picturePanel(frame);
+      expect(picture.cells.length).toBe(picture.columns * picture.rows);
+      expectDecodes(pixelsOf(picture), frame.qrCode);
+    },
+  );
 
-  it('shows its texts, one to a line, without the empty ones', () => {
+  it('the picture of a panel shows its texts, one to a line, without the empty ones', () => {
     const frame = frameOf('paid');
     expect(textPicture(picturePanel(frame)).split('\n')).toEqual([
       'Đã nhận',
@@ -164,14 +167,14 @@ describe("a panel's picture on the box's own pages", () => {
 });
 
 describe('a panel at a sandbox', () => {
-  it('AGT-15 begins every title with its mark', () => {
+  it('AGT-15 a panel at a sandbox begins every title with its mark', () => {
     for (const [name, scene] of Object.entries(MARKED)) {
       const frame = layoutPanel(scene, undefined, { kind: 'panel', qr: null, accents: false });
       expect(frame.title, name).toMatch(/^SANDBOX - ./);
     }
   });
 
-  it('AGT-5 says in its hint what an amount lacks', () => {
+  it('AGT-5 a panel says in its hint what an amount lacks', () => {
     const hintOf = (name: string) =>
       layoutPanel(DUE[name] ?? PAYMENT, undefined, { kind: 'panel', qr: null, accents: true }).hint;
     expect(hintOf('paid, something missing')).toBe('Còn thiếu 20.000 ₫');

@@ -40,15 +40,18 @@ describe('a payment that is shown again', () => {
       [96, 32],
       [64, 32],
     ],
-  ])('AGT-17 says so, and when it was paid, in a picture of %i x %i', async (width = 0, height = 0) => {
-    for (const [name, scene] of all) {
-      const text = await textsOn(scene, { kind: 'pixels', width, height });
-      expect([name, text]).toEqual([name, expect.stringMatching(AGAIN)]);
-      expect([name, text]).toEqual([name, expect.stringMatching(/(09:05|00:30)/)]);
-    }
-  });
+  ])(
+    'AGT-17 a repeated payment says so on a panel that draws its own texts, in its title',
+    async (width = 0, height = 0) => {
+      for (const [name, scene] of all) {
+        const text = await textsOn(scene, { kind: 'pixels', width, height });
+        expect([name, text]).toEqual([name, expect.stringMatching(AGAIN)]);
+        expect([name, text]).toEqual([name, expect.stringMatching(/(09:05|00:30)/)]);
+      }
+    },
+  );
 
-  it('AGT-17 has another ground and mark than a new payment', () => {
+  it('AGT-17 a repeated payment has another ground and mark than a new one', () => {
     const [again, paid] = [pageOf(SCENES.repeat as Scene), pageOf(SCENES.paid as Scene)];
     expect([again.tone, again.icon]).not.toEqual([paid.tone, paid.icon]);
     expect(again.tone).not.toBe('good');
@@ -79,7 +82,7 @@ describe('a payment that is shown again', () => {
     }
   });
 
-  it('AGT-17 says why it is not said aloud', async () => {
+  it('AGT-17 a repeated payment says why it is not announced', async () => {
     const old = SCENES['repeat of an old one'] as Scene;
     const surfaces: Surface[] = [
       { kind: 'pixels', width: 320, height: 240 },

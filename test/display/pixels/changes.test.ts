@@ -20,7 +20,7 @@ function pixels(width: number, height: number, set: readonly (readonly [number, 
 }
 
 describe('what changed between two frames', () => {
-  it('is the smallest rectangle with every pixel that differs', () => {
+  it('the change between two frames is the smallest rectangle with every pixel that differs', () => {
     const place = fc.tuple(fc.integer({ min: 0, max: 8 }), fc.integer({ min: 0, max: 5 }));
     fc.assert(
       fc.property(fc.array(place, { minLength: 1, maxLength: 5 }), (places) => {
@@ -34,14 +34,14 @@ describe('what changed between two frames', () => {
     );
   });
 
-  it('is nothing for the same picture, and everything for the first or one of another size', () => {
+  it('the change between two frames is nothing for the same picture, and everything for the first or one of another size', () => {
     const frame = pixels(9, 6, [[3, 3]]);
     expect(changedBox(frame, pixels(9, 6, [[3, 3]]))).toBeUndefined();
     expect(changedBox(undefined, frame)).toEqual({ x: 0, y: 0, width: 9, height: 6 });
     expect(changedBox(pixels(6, 9, []), frame)).toEqual({ x: 0, y: 0, width: 9, height: 6 });
   });
 
-  it('is a small part of the screen when a second has passed, and never the code', async () => {
+  it('the change of a second is a small part of the screen, and never the code', async () => {
     const renderer = await openRenderer({ kind: 'pixels', width: 800, height: 480 }, source);
     const before = renderer.render(PAYMENT);
     const after = renderer.render({ ...PAYMENT, secondsLeft: PAYMENT.secondsLeft - 1 });
@@ -79,7 +79,7 @@ describe('painting only what changed', () => {
     );
   });
 
-  it('touches nothing but the pill of the time left', async () => {
+  it('painting only what changed touches nothing but the pill of the time left', async () => {
     const stage = await openStage({ kind: 'pixels', width: 800, height: 480 }, source);
     const fit = fitOn(stage.surface, PAYMENT.qrCode);
     if (!fit.ok) throw new Error(fit.reason);

@@ -18,12 +18,12 @@ function read(frame: Frame): Picture {
 }
 
 describe('a PNG of the screen', () => {
-  it('has exactly the pixels of the frame', () => {
+  it('a PNG of the screen has exactly the pixels of the frame', () => {
     const data = Uint8Array.from({ length: 5 * 3 * 4 }, (_, index) => (index % 4 === 3 ? 255 : (index * 37) % 256));
     expect(read({ kind: 'pixels', width: 5, height: 3, data })).toEqual({ width: 5, height: 3, data });
   });
 
-  it('shows a page of characters as a terminal would, with a QR that decodes', async () => {
+  it('a PNG of a page of characters shows it as a terminal would, with a QR that decodes', async () => {
     const renderer = await openRenderer(
       { kind: 'characters', columns: 80, rows: 24, halfBlocks: true },
       { cacheDir: '' },
@@ -36,7 +36,7 @@ describe('a PNG of the screen', () => {
     expectGeometry(picture, { x: 0, y: 0 }, { ...qrCheck, modulePixels: 8 });
   });
 
-  it('draws each letter as itself', () => {
+  it('a PNG of a page of characters draws each letter as itself', () => {
     const rows = (char: string) => Array.from(bitmapGlyph(char), (bits) => bits.toString(2).padStart(8, '0'));
     expect(rows('L').map((row) => row.replaceAll('0', ' ').replaceAll('1', '#').trimEnd())).toEqual([
       '',

@@ -80,7 +80,7 @@ describe('a panel that hangs turned', () => {
     for (const rotation of [45, -90, 360, '90']) expect(given(rotation)?.error?.issues[0]?.path).toEqual(['rotation']);
   });
 
-  it('keeps a turned picture while the next one is made', () => {
+  it('a turned panel keeps a turned picture while the next one is made', () => {
     const { turn } = rotated({ width: 2, height: 3 }, 90);
     const first = turn(numbered(3, 2));
     const before = Uint8Array.from(first.data);
