@@ -185,17 +185,17 @@ export const BOX_SILENCE_MAX_MS = 15_000;
 /** An event in a box's stream has room for the largest message and the names of its fields. A longer one ends it. */
 export const BOX_EVENT_CHARS_MAX = LIMITS.messageBytesMax + 1_024;
 
-/** Header of a refusal: the field, and what was expected (PROTOCOL.md, clause ERR-7). */
-/** On a list of all shards of a cluster: how many there are. `?shard=N` has the whole list of one, page by page. */
+/** A merged list has the number of shards in this header. With `?shard=N` the list is that of one shard, in pages. */
 export const SHARDS_HEADER = 'x-paybox-shards';
+/** A refusal has the field and the expected value in this header (PROTOCOL.md, clause ERR-7). */
 export const REASON_HEADER = 'x-paybox-reason';
-/** Header of a call that was read leniently: what was not to the letter (PROTOCOL.md, clause LEN-1). */
+/** An accepted call has its deviations from the specification in this header (PROTOCOL.md, clause LEN-1). */
 export const LENIENT_HEADER = 'x-paybox-lenient';
-/** Header of an answer that will bring its caller into trouble later (PROTOCOL.md, clause GEN-8). */
+/** An answer has a warning in this header if the call will cause its caller trouble later (PROTOCOL.md, clause GEN-8). */
 export const WARNING_HEADER = 'x-paybox-warning';
 
-/** Header that names the session on every request of a box over HTTP. */
+/** Every request of a box over HTTP names its session in this header. */
 export const BOX_SESSION_HEADER = 'paybox-session';
 
-/** Header of a stream's answer: what the hello on it has to answer (PROTOCOL.md, clause SIG-2). */
+/** A stream's answer has the challenge for the hello on it in this header (PROTOCOL.md, clause SIG-2). */
 export const BOX_CHALLENGE_HEADER = 'paybox-challenge';

@@ -39,7 +39,7 @@ export function newSecret(random: Random, bytes = 24): string {
 /** A secret in a file of a person. */
 export const strongSecret = z.string().max(CHARS_MAX).refine(isStrongSecret, SECRET_EXPECTED);
 
-/** Samples begin so; the others are of the configuration files too, but do not say what they are. */
+/** The samples in the configuration files. Most begin with `sample`, and the others are listed here. */
 const SAMPLE = /^\s*(sample(-.*)?|change-me|a-long-random-text|whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw)\s*$/i;
 
 /** Returns whether it is a sample of this project, which is public. */

@@ -25,7 +25,7 @@ export interface TestTime {
    */
   pollDelay(options?: { pauseMs?: number; growthMs?: number }): (mostMs: number) => Promise<void>;
   /**
-   * Checks a condition again that has a problem at its deadline. Where time is skipped, the clock stands still meanwhile.
+   * Checks a condition once more if it is not met at its deadline. Where time is skipped, the clock stands still meanwhile.
    * So work under way gets real time to end on a busy machine, but no box gets more time of its own.
    */
   overtime(check: Check, problem: string): Promise<string | undefined>;

@@ -23,7 +23,7 @@ export interface Page {
    */
   needsTitle: boolean;
   amount: string | undefined;
-  /** The difference; set if the amount is not that of its order. */
+  /** The difference. It is set if the payment has another amount than its order. */
   due: Due | undefined;
   /** A code that a person types elsewhere, in groups separated by hyphens. */
   code: string | undefined;

@@ -163,10 +163,7 @@ export class Faults implements FaultOrders {
     return !faultKind(fault).isOfAll || this.#isOnePartner;
   }
 
-  /**
-   * Returns whether a content can order a fault for one of these boxes. For a fault that happens to all boxes, whether
-   * it can order it for all.
-   */
+  /** Returns whether a content can order a fault for one of these boxes. Some faults can be ordered only for all boxes. */
   #isPossible(fault: FaultName, boxes: readonly string[]): boolean {
     const problem = this.#effects.get(fault)?.problem ?? (() => undefined);
     const isOfAll = faultKind(fault).isOfAll === true || boxes.length === 0;

@@ -114,7 +114,7 @@ export class Sources {
   #put(name: string, source: Source | 'disabled' | undefined): void {
     if (source === undefined) this.#byName.delete(name);
     else this.#byName.set(name, source);
-    // The map keeps the last entry. Reversed, the first source by name wins.
+    // A map keeps the last entry of a key. The list is reversed, so that the first source by name wins.
     const makers = this.makers().toReversed();
     const listed = makers.flatMap(({ maker }) => maker.accounts.map((it) => [it, maker.virtualAccounts] as const));
     this.#stored.virtualAccounts.replace(new Map(listed));

@@ -5,7 +5,7 @@ import { NextionExchange } from './nextion-exchange.ts';
 import { assignment, encoded, type NextionOptions, NO_COMPONENT, nextionOptions } from './nextion-protocol.ts';
 import { ASK_EVERY_MS, openPanel, PANEL_TEXTS, PanelDisplay, type PanelText, shortened } from './panel.ts';
 
-/** The driver writes a QR this often that is not in its component. On a noisy line the time of a draw ends before. */
+/** The driver writes a QR at most this often until its component has it. On a noisy line, a draw ends earlier. */
 const WRITES_MAX = 12;
 
 /**

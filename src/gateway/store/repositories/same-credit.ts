@@ -114,7 +114,7 @@ export function isSameReference(a: string, b: string): boolean {
   return signsA.every((it) => signsB.includes(it)) || signsB.every((it) => signsA.includes(it));
 }
 
-/** Returns the places of the signs in a reference, as numbers of letters and digits before them. */
+/** Returns the place of each sign in a reference: the number of letters and digits before it. */
 function signsIn(reference: string): number[] {
   const parts = reference.split(/[ .\-_/]+/);
   return parts.slice(0, -1).map((_, i) => parts.slice(0, i + 1).join('').length);
