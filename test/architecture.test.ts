@@ -78,7 +78,7 @@ const FLOORS: Record<string, readonly (readonly string[])[]> = {
   protocol: [
     ['.'],
     ['codec.ts', 'enrolment.ts', 'faults.ts', 'http-api.ts', 'jws.ts', 'vietqr.ts', 'webhook.ts'],
-    ['dialect.ts', 'openapi.ts', 'seal.ts'],
+    ['dialect.ts', 'seal.ts'],
   ],
   gateway: [
     ['access/roles.ts', 'common/changes.ts'],

@@ -28,6 +28,8 @@ export interface RouteDoc {
   body?: z.ZodType;
   /** True where the server refuses an empty body. */
   isBodyRequired?: boolean;
+  /** True for a call that the server itself makes: its body is described as it is sent. */
+  isWebhook?: true;
   /** By status. */
   answers: Readonly<Record<number, AnswerDoc>>;
   /** Security requirements, where they differ from those of the document. */
@@ -51,7 +53,7 @@ export function describeRoutes(routes: readonly RouteDoc[]): { paths: Json; sche
 }
 
 function operationOf(route: RouteDoc, schemas: Json): object {
-  const { name, summary, description, security, body, answers, isBodyRequired = false } = route;
+  const { name, summary, description, security, body, answers, isBodyRequired = false, isWebhook } = route;
   const parameters = parametersOf(route);
   const required = isBodyRequired ? { required: true } : {};
   return {
@@ -60,7 +62,9 @@ function operationOf(route: RouteDoc, schemas: Json): object {
     operationId: name,
     ...(security && { security }),
     ...(parameters.length > 0 && { parameters }),
-    ...(body && { requestBody: { ...required, content: contentOf({ schema: body }, 'input', schemas) } }),
+    ...(body && {
+      requestBody: { ...required, content: contentOf({ schema: body }, isWebhook ? 'output' : 'input', schemas) },
+    }),
     responses: Object.fromEntries(
       Object.entries(answers).map(([status, answer]) => {
         const { about, headers, schema, type } = answer;

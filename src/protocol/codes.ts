@@ -87,3 +87,19 @@ export const BOX_REFUSALS = [
 ] as const satisfies readonly Code[];
 
 export type BoxRefusal = (typeof BOX_REFUSALS)[number];
+
+const CHECK_REFUSALS = ['E46', 'E39', 'E77', 'E95', 'E96'] as const;
+
+/** Codes of each call of a partner, in the order of its clause (PROTOCOL.md, clauses GEN-2, SND-2, CBK-2, CHK-2 and CAN-2). */
+export const CALL_REFUSALS = {
+  generate: ['E46', 'E02', 'E03', 'E10', 'E24', 'E26', 'E34', 'E09', 'E35', 'QR_NOT_MADE', 'FAULT_UNKNOWN'],
+  sendQr: [
+    ...['E46', 'E02', 'E39', 'E36', 'E77', 'E24', 'E51', 'E35', 'QR_INVALID', 'QR_MISMATCH', 'QR_STATIC'],
+    ...['QR_ENDED', 'BOX_CONFIRMS_NOTHING', 'BOX_OFFLINE', 'BOX_TIMEOUT', 'QR_TOO_DENSE', 'DISPLAY_FAULT'],
+    ...['STORAGE_FAULT', 'REPLACED', 'WITHDRAWN', 'FAULT_UNKNOWN'],
+  ],
+  testCallback: ['E75', 'E46', '010', '009', '002', '003', 'E77', 'E51', 'E76', 'FAULT_UNKNOWN'],
+  checkOrder: CHECK_REFUSALS,
+  checkEcommerceOrder: CHECK_REFUSALS,
+  cancelQr: ['E46', 'E96'],
+} as const satisfies Record<string, readonly Code[]>;

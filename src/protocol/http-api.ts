@@ -4,7 +4,7 @@ import { LIMITS, freeText as text } from './fields.ts';
 /**
  * The service's HTTP API (service specification, sections 2 and 4). A schema checks types, and sizes of fields without
  * an error code of their own: its refusal is E46 (PROTOCOL.md, clause ERR-3). Other rules have codes of their own
- * (clauses GEN, SND, CBK).
+ * (clauses GEN, SND, CBK). The id of a schema is its name in the OpenAPI of the gateway.
  */
 
 /** A field whose wrong values have their own code, even if they are too long. The limit of the body bounds it. */
@@ -13,11 +13,13 @@ const coded = z.string();
 /** Validity of a token in seconds (PROTOCOL.md, clause TOK-2). */
 export const TOKEN_SECONDS = 300;
 
-export const tokenResponse = z.object({
-  access_token: z.string(),
-  token_type: z.literal('Bearer'),
-  expires_in: z.int().describe('seconds'),
-});
+export const tokenResponse = z
+  .object({
+    access_token: z.string(),
+    token_type: z.literal('Bearer'),
+    expires_in: z.int().describe('seconds'),
+  })
+  .meta({ id: 'TokenResponse' });
 
 /** `qrType`: 0 dynamic, 1 static, 3 semi-dynamic. */
 const QR_TYPES = [0, 1, 3] as const;
@@ -28,74 +30,86 @@ const QR_TYPES = [0, 1, 3] as const;
 const NUMBER_EXPECTED =
   'expected a number, as 79000 (without strict: true also as its digits: no sign, point, separator or leading zero)';
 
-export const generateRequest = z.object({
-  bankCode: coded,
-  bankAccount: coded,
-  userBankName: text(LIMITS.userBankNameMax),
-  content: coded,
-  qrType: z.literal(QR_TYPES, 'expected 0 (dynamic), 1 (static) or 3 (semi-dynamic)').default(0),
-  amount: z.number(NUMBER_EXPECTED).optional().describe('required for qrType 0 and 3'),
-  orderId: text(LIMITS.orderIdMax).optional().describe('required for qrType 0'),
-  transType: coded.optional().describe('C or D; required for qrType 0'),
-  terminalCode: coded.optional().describe('required for qrType 1 and 3'),
-  serviceCode: text(LIMITS.codeFieldMax).optional().describe('required for qrType 3'),
-  subTerminalCode: text(LIMITS.codeFieldMax).optional(),
-  sign: text(LIMITS.urlMax).optional(),
-  urlLink: text(LIMITS.urlMax).optional(),
-  note: text(LIMITS.urlMax).optional(),
-  additionalData: z.array(z.record(z.string(), z.unknown())).max(20).optional(),
-});
+export const generateRequest = z
+  .object({
+    bankCode: coded,
+    bankAccount: coded,
+    userBankName: text(LIMITS.userBankNameMax),
+    content: coded,
+    qrType: z.literal(QR_TYPES, 'expected 0 (dynamic), 1 (static) or 3 (semi-dynamic)').default(0),
+    amount: z.number(NUMBER_EXPECTED).optional().describe('required for qrType 0 and 3'),
+    orderId: text(LIMITS.orderIdMax).optional().describe('required for qrType 0'),
+    transType: coded.optional().describe('C or D; required for qrType 0'),
+    terminalCode: coded.optional().describe('required for qrType 1 and 3'),
+    serviceCode: text(LIMITS.codeFieldMax).optional().describe('required for qrType 3'),
+    subTerminalCode: text(LIMITS.codeFieldMax).optional(),
+    sign: text(LIMITS.urlMax).optional(),
+    urlLink: text(LIMITS.urlMax).optional(),
+    note: text(LIMITS.urlMax).optional(),
+    additionalData: z.array(z.record(z.string(), z.unknown())).max(20).optional(),
+  })
+  .meta({ id: 'GenerateRequest' });
 
-export const generateResponse = z.object({
-  bankCode: z.string(),
-  bankName: z.string(),
-  bankAccount: z.string(),
-  userBankName: z.string(),
-  amount: z.string(),
-  content: z.string(),
-  qrCode: z.string(),
-  imgId: z.string(),
-  existing: z.literal([0, 1]),
-  transactionId: z.string(),
-  transactionRefId: z.string(),
-  qrLink: z.string(),
-  terminalCode: z.string(),
-  subTerminalCode: z.string(),
-  serviceCode: z.string(),
-  orderId: z.string(),
-  additionalData: z.array(z.record(z.string(), z.unknown())),
-});
+export const generateResponse = z
+  .object({
+    bankCode: z.string(),
+    bankName: z.string(),
+    bankAccount: z.string(),
+    userBankName: z.string(),
+    amount: z.string(),
+    content: z.string(),
+    qrCode: z.string(),
+    imgId: z.string(),
+    existing: z.literal([0, 1]),
+    transactionId: z.string(),
+    transactionRefId: z.string(),
+    qrLink: z.string(),
+    terminalCode: z.string(),
+    subTerminalCode: z.string(),
+    serviceCode: z.string(),
+    orderId: z.string(),
+    additionalData: z.array(z.record(z.string(), z.unknown())),
+  })
+  .meta({ id: 'GenerateResponse' });
 
-export const sendQrRequest = z.object({
-  bankAccount: coded,
-  bankCode: coded,
-  amount: coded.describe('whole đồng, digits only'),
-  content: text(LIMITS.pushContentMax).default(''),
-  qrCode: coded,
-  terminalCode: coded.default(''),
-  serialNumber: coded.default(''),
-  orderId: text(LIMITS.orderIdMax).default(''),
-  checkSum: coded,
-});
+export const sendQrRequest = z
+  .object({
+    bankAccount: coded,
+    bankCode: coded,
+    amount: coded.describe('whole đồng, digits only'),
+    content: text(LIMITS.pushContentMax).default(''),
+    qrCode: coded,
+    terminalCode: coded.default(''),
+    serialNumber: coded.default(''),
+    orderId: text(LIMITS.orderIdMax).default(''),
+    checkSum: coded,
+  })
+  .meta({ id: 'SendQrRequest' });
 
 /** `message`: the error code; empty after a successful push; the transaction id after a test callback. */
-export const statusResponse = z.object({ status: z.enum(['SUCCESS', 'FAILED']), message: z.string() });
+export const statusResponse = z
+  .object({ status: z.enum(['SUCCESS', 'FAILED']), message: z.string() })
+  .meta({ id: 'StatusResponse' });
 
-export const testCallbackRequest = z.object({
-  bankAccount: coded,
-  content: coded,
-  amount: z.number(),
-  transType: coded.default('C'),
-  bankCode: coded.optional(),
-});
+export const testCallbackRequest = z
+  .object({
+    bankAccount: coded,
+    content: coded,
+    amount: z.number(),
+    transType: coded.default('C'),
+    bankCode: coded.optional(),
+  })
+  .meta({ id: 'TestCallbackRequest' });
 
 /** `type`: 0 looks for the orderId in `value`, 1 for the referenceNumber. */
-export const checkOrderRequest = z.object({
-  bankAccount: coded,
-  type: z.union([z.number(), coded]).describe('0 or 1, as a number or a text'),
-  value: text(LIMITS.referenceNumberMax),
-  checkSum: coded.describe('MD5 of bankAccount and user name'),
-});
+export const checkOrderRequest = z
+  .object({
+    bankAccount: coded,
+    type: z.union([z.number(), coded]).describe('0 or 1, as a number or a text'),
+    value: text(LIMITS.referenceNumberMax),
+    checkSum: coded.describe('MD5 of bankAccount and user name'),
+  })
+  .meta({ id: 'CheckOrderRequest' });
 
 /** An order or a payment (PROTOCOL.md, clause CHK-3). Times are seconds since 1970. */
 const checkedOrder = z.object({
@@ -114,41 +128,47 @@ const checkedOrder = z.object({
   amountRefunded: z.literal(0),
 });
 
-export const checkOrderResponse = z.array(checkedOrder);
+export const checkOrderResponse = z.array(checkedOrder).meta({ id: 'CheckOrderResponse' });
 
-export const cancelQrRequest = z.object({
-  transactionReceiveId: text(LIMITS.codeFieldMax).describe('the transactionId of the answer of generate'),
-});
+export const cancelQrRequest = z
+  .object({
+    transactionReceiveId: text(LIMITS.codeFieldMax).describe('the transactionId of the answer of generate'),
+  })
+  .meta({ id: 'CancelQrRequest' });
 
 /** Payload of the transaction-sync callback (PROTOCOL.md, clause SYN-2). The service mixes the case of its keys. */
-export const transactionSync = z.object({
-  transactionid: z.string(),
-  transactiontime: z.int(),
-  referencenumber: z.string(),
-  amount: z.int(),
-  content: z.string(),
-  bankaccount: z.string(),
-  transType: z.enum(['C', 'D']),
-  orderId: z.string(),
-  sign: z.string(),
-  terminalCode: z.string(),
-  urlLink: z.string(),
-  serviceCode: z.string(),
-  subTerminalCode: z.string(),
-  /**
-   * Present only if both differ: the amount of the order, and the sum paid for it so far (PROTOCOL.md, clause SYN-11).
-   */
-  orderAmount: z.int().optional(),
-  orderPaid: z.int().optional(),
-});
+export const transactionSync = z
+  .object({
+    transactionid: z.string(),
+    transactiontime: z.int(),
+    referencenumber: z.string(),
+    amount: z.int(),
+    content: z.string(),
+    bankaccount: z.string(),
+    transType: z.enum(['C', 'D']),
+    orderId: z.string(),
+    sign: z.string(),
+    terminalCode: z.string(),
+    urlLink: z.string(),
+    serviceCode: z.string(),
+    subTerminalCode: z.string(),
+    /**
+     * Present only if both differ: the amount of the order, and the sum paid for it so far (PROTOCOL.md, clause SYN-11).
+     */
+    orderAmount: z.int().optional(),
+    orderPaid: z.int().optional(),
+  })
+  .meta({ id: 'TransactionSync' });
 
 /** Answer of a partner who has processed a callback (PROTOCOL.md, clause SYN-3). */
-export const transactionSyncReply = z.object({
-  error: z.boolean(),
-  errorReason: z.string().nullable(),
-  toastMessage: z.string().nullable(),
-  object: z.object({ reftransactionid: z.string() }).nullable(),
-});
+export const transactionSyncReply = z
+  .object({
+    error: z.boolean(),
+    errorReason: z.string().nullable(),
+    toastMessage: z.string().nullable(),
+    object: z.object({ reftransactionid: z.string() }).nullable(),
+  })
+  .meta({ id: 'TransactionSyncReply' });
 
 export type GenerateRequest = z.infer<typeof generateRequest>;
 export type GenerateResponse = z.infer<typeof generateResponse>;

@@ -18,7 +18,10 @@ const operation = z.strictObject({
     )
     .default([]),
   requestBody: z.strictObject({ content }).optional(),
-  responses: z.record(z.string(), z.strictObject({ description: z.string().min(1), content })),
+  responses: z.record(
+    z.string(),
+    z.strictObject({ description: z.string().min(1), headers: z.object({}).optional(), content }),
+  ),
 });
 const document = z.strictObject({
   openapi: z.literal('3.1.0'),

@@ -1,8 +1,8 @@
-import type { EnrolmentView } from '../../gateway/access/enrolments.ts';
 import { ConfigError } from '../../lib/errors.ts';
 import { explained } from '../../protocol/codes.ts';
 import { readEnrolmentCode } from '../../protocol/enrolment.ts';
 import { boxCode } from '../../protocol/fields.ts';
+import type { EnrolmentView } from '../../protocol/mock-api.ts';
 import { AdminClient, type AdminOptions } from '../shared/admin-client.ts';
 import { say } from '../shared/output.ts';
 import { secretFrom } from '../shared/secrets.ts';

@@ -1,4 +1,3 @@
-import { z } from 'zod';
 import type { Clock } from '../../lib/clock.ts';
 import {
   type AgreementKey,
@@ -12,6 +11,7 @@ import {
   isProof,
   readEnrolmentCode,
 } from '../../protocol/enrolment.ts';
+import type { EnrolmentView } from '../../protocol/mock-api.ts';
 import type { BoxReach } from '../common/box-reach.ts';
 import { accept, type Refusal, type Result, refuse } from '../common/result.ts';
 import type { Stored } from '../common/stored.ts';
@@ -24,19 +24,6 @@ const WRONG_CODES_MAX = 10;
 /** At most this many addresses of the requests of one box are shown. */
 const ADDRESSES_SHOWN_MAX = 8;
 const SEED_BYTES = 32;
-
-/** A box that asks to enrol, as `/_mock/enrolments` answers it. */
-export const enrolmentView = z.strictObject({
-  terminalCode: z.string(),
-  serialNumber: z.string(),
-  requests: z
-    .int()
-    .describe('more than 1: somebody else uses the name of this box, and only the code shows which is it'),
-  from: z.array(z.string()).describe('addresses'),
-  since: z.string().describe('ISO 8601, UTC'),
-  replaces: z.boolean().describe('whether acceptance replaces a secret that the box already has'),
-});
-export type EnrolmentView = z.output<typeof enrolmentView>;
 
 /** Tells which boxes are connected, and closes their connections. */
 export interface ConnectedBoxes extends Pick<BoxReach, 'expel'> {

@@ -2,6 +2,7 @@ import type { FastifyReply } from 'fastify';
 import type { z } from 'zod';
 import type { AnswerDoc, RouteDoc } from '../../lib/route.ts';
 import { CODES, type Code } from '../../protocol/codes.ts';
+import { REASON_HEADER } from '../../protocol/http-api.ts';
 import type { Result } from '../common/result.ts';
 import type { Admin } from '../registry/changes.ts';
 import type { Caller } from './authorizer.ts';
@@ -33,6 +34,8 @@ const STATUS_OF: Partial<Record<Code, number>> = {
   STILL_IN_USE: 409,
   TOO_MANY_SALES: 429,
 };
+
+const REASON = { [REASON_HEADER]: { description: 'the field, and what was expected', schema: { type: 'string' } } };
 
 /** A call of a route of the gateway's own, decoded. */
 export interface OwnCall<Query, Body> {
@@ -118,7 +121,8 @@ export function describeOwn(route: OwnRoute, prefix: string, scheme: string): Ro
   };
 }
 
-function failure(codes: readonly Code[], isReasoned: boolean, why?: string): AnswerDoc {
+/** Describes refusals with these codes. The reason is in the body, or else in a header (PROTOCOL.md, clause ERR-7). */
+export function failure(codes: readonly Code[], isReasoned: boolean, why?: string): AnswerDoc {
   const properties = { status: { const: 'FAILED' }, message: { enum: codes } };
   const reason = { reason: { type: 'string', description: 'the field, and what was expected' } };
   const schema = {
@@ -126,5 +130,6 @@ function failure(codes: readonly Code[], isReasoned: boolean, why?: string): Ans
     required: ['status', 'message', ...(isReasoned ? ['reason'] : [])],
     properties: isReasoned ? { ...properties, ...reason } : properties,
   };
-  return { about: why ?? codes.map((code) => `- \`${code}\` ${CODES[code]}`).join('\n'), schema };
+  const about = why ?? codes.map((code) => `- \`${code}\` ${CODES[code]}`).join('\n');
+  return { about, schema, ...(!isReasoned && { headers: REASON }) };
 }

@@ -1,5 +1,6 @@
 import type { FastifyInstance } from 'fastify';
 import { z } from 'zod';
+import * as answers from '../../protocol/mock-api.ts';
 import type { Caller } from '../access/authorizer.ts';
 import { listQuery, wholeNumber } from '../access/requests.ts';
 import { mayDo } from '../access/roles.ts';
@@ -7,7 +8,6 @@ import { accept, refuse } from '../common/result.ts';
 import type { OpenGateway } from '../stages/open-gateway.ts';
 import { cancellationOf, tellChanged } from './admin.ts';
 import { callbackRoutes } from './callback-routes.ts';
-import * as answers from './mock-answers.ts';
 import type { OwnApi } from './own-api.ts';
 import { backupRoute, lastBackup, watchRoute } from './stream-routes.ts';
 import { trafficRoutes } from './traffic-routes.ts';

@@ -1,8 +1,8 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import type { BoxView } from '../../protocol/mock-api.ts';
 import type { Hub } from '../boxes/hub.ts';
 import type { Box, BoxPage, Directory } from '../common/directory.ts';
 import type { Home } from '../common/shard.ts';
-import type { BoxView } from './mock-answers.ts';
 import { time } from './view-time.ts';
 
 /** Boxes that are read and viewed in one turn of the event loop: all of them would stop everything else. */

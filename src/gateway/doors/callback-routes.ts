@@ -1,9 +1,9 @@
 import type { FastifyInstance } from 'fastify';
 import { z } from 'zod';
+import { backlogAnswer, callbackAnswer, resentAnswer } from '../../protocol/mock-api.ts';
 import { listQuery } from '../access/requests.ts';
 import { accept, refuse } from '../common/result.ts';
 import type { OpenGateway } from '../stages/open-gateway.ts';
-import { backlogAnswer, callbackAnswer, done } from './mock-answers.ts';
 import type { OwnApi } from './own-api.ts';
 import type { Views } from './views.ts';
 
@@ -74,7 +74,7 @@ export function callbackRoutes(
     isLive: true,
     summary: 'Send callbacks again: all that failed, or those that the body chooses',
     body: choice,
-    answer: done.extend({ callbacks: z.int(), more: z.boolean().describe('whether others are left') }),
+    answer: resentAnswer,
     status: 202,
     refusals: ['E67'],
     run: async ({ body: { partner, from: fromMs, to: toMs, status } }) => {

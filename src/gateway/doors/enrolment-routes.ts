@@ -2,14 +2,13 @@ import type { FastifyInstance } from 'fastify';
 import { z } from 'zod';
 import { issuesOf } from '../../protocol/codec.ts';
 import { ENROLMENTS_PATH, enrolmentRequest } from '../../protocol/enrolment.ts';
+import { done, enrolmentAnswer } from '../../protocol/mock-api.ts';
 import { addressOf } from '../access/carried.ts';
-import { enrolmentView } from '../access/enrolments.ts';
 import type { Access } from '../access/open-access.ts';
 import type { OwnRoute } from '../access/own-route.ts';
 import { answerRefusal, readBody } from '../access/requests.ts';
 import { accept, type Result } from '../common/result.ts';
 import type { OpenGateway } from '../stages/open-gateway.ts';
-import { done } from './mock-answers.ts';
 import type { OwnApi } from './own-api.ts';
 
 const REQUEST_BYTES_MAX = 1_024;
@@ -63,7 +62,7 @@ export function adminEnrolmentRoutes(scope: FastifyInstance, api: OwnApi, { enro
     path: '/enrolments',
     access: 'look',
     summary: 'List the boxes that ask to enrol, in the order of their codes',
-    answer: z.array(enrolmentView),
+    answer: z.array(enrolmentAnswer),
     run: async () => accept(await enrolments.list()),
   });
   const change = <Body>(

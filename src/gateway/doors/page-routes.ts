@@ -1,10 +1,8 @@
 import { readFile } from 'node:fs/promises';
 import type { FastifyInstance, FastifyReply } from 'fastify';
 import { PAGE_POLICY } from '../../lib/http-server.ts';
-import { openApi } from '../../protocol/openapi.ts';
-import { answerRefusal, answersOnceMade } from '../access/requests.ts';
+import { answerRefusal } from '../access/requests.ts';
 import type { OpenGateway } from '../stages/open-gateway.ts';
-import type { OwnApi } from './own-api.ts';
 import { OWN_PAGES, PAGE_FILES } from './page-files.ts';
 
 const QR_SVG_WIDTH_PX = 480;
@@ -12,7 +10,7 @@ const QR_SVG_WIDTH_PX = 480;
 const OPEN = { config: { access: 'anybody' } } as const;
 
 /** Console, API page, health and metrics. */
-export async function pageRoutes(scope: FastifyInstance, api: OwnApi, { world, stored, money, health }: OpenGateway) {
+export async function pageRoutes(scope: FastifyInstance, { world, stored, money, health }: OpenGateway) {
   const { log, config } = world;
   const { store } = stored;
   const { metrics, cachedBacklog: backlog } = money;
@@ -30,11 +28,6 @@ export async function pageRoutes(scope: FastifyInstance, api: OwnApi, { world, s
   scope.get('/welcome', OPEN, (_request, reply) => html(reply, welcomePage));
   for (const path of ['/docs', '/docs/admin']) scope.get(path, OPEN, (_request, reply) => html(reply, docsPage));
   scope.get('/registry', OPEN, (_request, reply) => html(reply, registryPage));
-  scope.get(
-    '/openapi.json',
-    OPEN,
-    answersOnceMade(() => openApi(config.basePath === '' ? '/' : config.basePath, api.mockRoutes())),
-  );
   // As at a member of a cluster: the process runs, whatever its store and its broker do.
   scope.get('/livez', OPEN, async () => ({ status: 'ok' }));
   scope.get('/readyz', OPEN, (request, reply) => health.readiness.answer(request, reply));

@@ -12,21 +12,23 @@ import { OwnApi } from './own-api.ts';
 import { pageRoutes } from './page-routes.ts';
 import { registryRoutes } from './registry-routes.ts';
 import { saleRoutes } from './sale-routes.ts';
+import { describeService, serviceCalls } from './service-calls.ts';
 import { serviceRoutes } from './service-routes.ts';
 import { tokenRoutes } from './token-routes.ts';
 import { logAdminRequests } from './traffic-routes.ts';
 
 /** Registers every route of the gateway. Returns a function that ends all streams. */
 export function registerRoutes(app: FastifyInstance, open: OpenGateway): () => void {
-  const { world, edges, stored, boxes } = open;
+  const { world, edges, stored, boxes, money } = open;
   const { config } = world;
   const api = new OwnApi(world);
+  const calls = serviceCalls(money.calls);
   guardRoutes(app, open);
   const endStreams: (() => void)[] = [];
   app.register(
     async (scope) => {
       await edges.partnerRoutes(scope, stored);
-      serviceRoutes(scope, open, (request) => originFor(request, app, config));
+      serviceRoutes(scope, calls, open, (request) => originFor(request, app, config));
     },
     { prefix: config.basePath },
   );
@@ -58,15 +60,14 @@ export function registerRoutes(app: FastifyInstance, open: OpenGateway): () => v
     },
     { prefix: '/admin/v1' },
   );
-  app.get(
-    '/admin/openapi.json',
-    { config: { access: 'anybody' } },
-    answersOnceMade(() => api.document()),
-  );
+  const describe = (path: string, make: () => object) =>
+    app.get(path, { config: { access: 'anybody' } }, answersOnceMade(make));
+  describe('/openapi.json', () => describeService(config.basePath || '/', calls, api.mockRoutes()));
+  describe('/admin/openapi.json', () => api.document());
   app.register(async (scope) => boxEnrolmentRoutes(scope, open));
   // Not in the traffic log: the code of a box is as good as its secret.
   app.register(async (scope) => adminEnrolmentRoutes(scope, api, open.access), { prefix: '/_mock' });
-  app.register((scope) => pageRoutes(scope, api, open));
+  app.register((scope) => pageRoutes(scope, open));
   return () => {
     for (const end of endStreams) end();
   };

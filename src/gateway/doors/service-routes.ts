@@ -1,26 +1,13 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import type { z } from 'zod';
 import { basicCredentials, bearerToken } from '../../lib/http-server.ts';
 import type { Logger } from '../../lib/log.ts';
-import {
-  cancelQrRequest,
-  checkOrderRequest,
-  generateRequest,
-  LENIENT_HEADER,
-  PATHS,
-  type StatusResponse,
-  sendQrRequest,
-  TOKEN_SECONDS,
-  type TokenResponse,
-  testCallbackRequest,
-  WARNING_HEADER,
-} from '../../protocol/http-api.ts';
+import { LENIENT_HEADER, PATHS, TOKEN_SECONDS, type TokenResponse, WARNING_HEADER } from '../../protocol/http-api.ts';
 import { answerRefusal, BEARER, headerText, isLoggedIn, pathOf, readBody } from '../access/requests.ts';
 import type { Directory, Partner } from '../common/directory.ts';
-import type { Result } from '../common/result.ts';
 import { CallNotes, readLeniently } from '../partner/call-notes.ts';
 import type { OpenGateway } from '../stages/open-gateway.ts';
 import { allowOrigins } from './cors.ts';
+import type { ServiceCall } from './service-calls.ts';
 import { logCalls, NOTES_SEPARATOR } from './traffic-routes.ts';
 
 /** Decoration of a request with its partner; null before the login. */
@@ -32,7 +19,12 @@ const OWN = { access: 'own' } as const;
 type OriginOf = (request: FastifyRequest) => string;
 
 /** The endpoints of the payment QR service, below `{base_url}`. */
-export function serviceRoutes(scope: FastifyInstance, open: OpenGateway, originOf: OriginOf): void {
+export function serviceRoutes(
+  scope: FastifyInstance,
+  calls: readonly ServiceCall[],
+  open: OpenGateway,
+  originOf: OriginOf,
+): void {
   const { world } = open;
   allowOrigins(scope, Object.values(PATHS), { origins: world.config.cors, log: world.log });
   scope.decorateRequest(PARTNER, null);
@@ -48,7 +40,7 @@ export function serviceRoutes(scope: FastifyInstance, open: OpenGateway, originO
     onRequest: (request, reply) => answerToken(request, reply, open),
     handler: () => undefined,
   });
-  scope.register(async (bearers) => bearerRoutes(bearers, open, originOf));
+  scope.register(async (bearers) => bearerRoutes(bearers, calls, open, originOf));
 }
 
 async function answerToken(request: FastifyRequest, reply: FastifyReply, { world, stored, tokens }: OpenGateway) {
@@ -70,10 +62,14 @@ async function enabledPartner(directory: Directory, username: string): Promise<P
   return partner?.disabled === false ? partner : undefined;
 }
 
-function bearerRoutes(scope: FastifyInstance, { world, stored, money, tokens }: OpenGateway, originOf: OriginOf): void {
+function bearerRoutes(
+  scope: FastifyInstance,
+  calls: readonly ServiceCall[],
+  { world, stored, tokens }: OpenGateway,
+  originOf: OriginOf,
+): void {
   const { config, log } = world;
   const { directory } = stored;
-  const { calls } = money;
   const letIn = async (request: FastifyRequest, reply: FastifyReply) => {
     const token = bearerToken(request);
     const username = token === undefined ? undefined : await tokens.read(token);
@@ -92,35 +88,19 @@ function bearerRoutes(scope: FastifyInstance, { world, stored, money, tokens }: 
   scope.addHook('preHandler', letIn);
 
   const tellNotes = notesTeller(log);
-  const post = <T>(url: string, schema: z.ZodObject, work: Work<T>, answer: (value: T) => unknown) =>
-    scope.post(url, { config: OWN }, async (request, reply) => {
+  for (const { name, body: schema, run } of calls) {
+    scope.post(PATHS[name], { config: OWN }, async (request, reply) => {
       const body = readBody(request, log, schema);
       const partner = request.getDecorator<Partner>(PARTNER);
       const notes = new CallNotes(config.strict);
       const result = body.ok
-        ? await work(partner, readLeniently(schema, body.value, notes), { origin: originOf(request), notes })
+        ? await run(partner, readLeniently(schema, body.value, notes), { origin: originOf(request), notes })
         : body;
       tellNotes(notes, partner, request, reply);
-      return result.ok ? reply.send(answer(result.value)) : answerRefusal(request, reply, log, result);
+      return result.ok ? reply.send(result.value) : answerRefusal(request, reply, log, result);
     });
-  const success = (message = ''): StatusResponse => ({ status: 'SUCCESS', message });
-  const asItIs = <T>(value: T) => value;
-
-  post(PATHS.generate, generateRequest, (partner, json, call) => calls.generate(partner, json, call), asItIs);
-  post(PATHS.sendQr, sendQrRequest, (partner, json, call) => calls.sendQr(partner, json, call), success);
-  post(
-    PATHS.testCallback,
-    testCallbackRequest,
-    (partner, json, { notes }) => calls.testCallback(partner, json, notes),
-    success,
-  );
-  for (const path of [PATHS.checkOrder, PATHS.checkEcommerceOrder]) {
-    post(path, checkOrderRequest, (partner, json) => calls.checkOrder(partner, json), asItIs);
   }
-  post(PATHS.cancelQr, cancelQrRequest, (partner, json) => calls.cancelQr(partner, json), success);
 }
-
-type Work<T> = (partner: Partner, json: unknown, call: { origin: string; notes: CallNotes }) => Promise<Result<T>>;
 
 /** Writes the notes of calls into the headers of their answers, and what was taken leniently once into the log. */
 function notesTeller(log: Logger) {

@@ -1,3 +1,4 @@
+import type { BoxView, CallbackView, CreditView, OrderView, PaymentView, SourceView } from '../../protocol/mock-api.ts';
 import { mayDo, type Role } from '../access/roles.ts';
 import type { BoxPage, Directory, KnownBox } from '../common/directory.ts';
 import { homeIn } from '../common/shard.ts';
@@ -18,7 +19,6 @@ import type {
   PushRow,
 } from '../store/schema/tables.ts';
 import { boxView, boxViews } from './box-views.ts';
-import type { BoxView, CallbackView, CreditView, OrderView, PaymentView, SourceView } from './mock-answers.ts';
 import { time } from './view-time.ts';
 
 /** Newest attempts of a callback in a list, and of one that is asked for alone. */

@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import { due, linkedAccount } from '../../protocol/messages.ts';
+import { due, linkedAccount } from './messages.ts';
 
-// Schemas of the answers below `/_mock`. The views have their types, and the OpenAPI of the gateway describes them.
+// The answers below `/_mock` of a gateway. Its OpenAPI document is made from these schemas.
 
 const time = z.string().describe('ISO 8601, UTC');
 const amount = z.int().describe('whole đồng');
@@ -161,6 +161,8 @@ export const backlogAnswer = z.strictObject({
   partners: z.array(z.strictObject({ partner: text, waiting: z.int(), failed: z.int() })),
 });
 
+export const resentAnswer = done.extend({ callbacks: z.int(), more: z.boolean().describe('whether others are left') });
+
 export const sourceAnswer = z.strictObject({
   name: text,
   kind: text,
@@ -172,10 +174,23 @@ export const sourceAnswer = z.strictObject({
   problem: text.nullable(),
 });
 
+/** A box that asks to enrol. */
+export const enrolmentAnswer = z.strictObject({
+  terminalCode: text,
+  serialNumber: text,
+  requests: z
+    .int()
+    .describe('more than 1: somebody else uses the name of this box, and only the code shows which is it'),
+  from: z.array(text).describe('addresses'),
+  since: time,
+  replaces: z.boolean().describe('whether acceptance replaces a secret that the box already has'),
+});
+
 export type About = z.output<typeof aboutAnswer>;
 export type BoxView = z.output<typeof boxAnswer>;
 export type OrderView = z.output<typeof orderAnswer>;
 export type PaymentView = z.output<typeof paymentAnswer>;
 export type CreditView = z.output<typeof creditAnswer>;
 export type CallbackView = z.output<typeof callbackAnswer>;
+export type EnrolmentView = z.output<typeof enrolmentAnswer>;
 export type SourceView = z.output<typeof sourceAnswer>;
