@@ -39,7 +39,7 @@ interface Waiter {
  * Invariants.
  * - A query is answered only after the disk has all commits that it may have seen.
  * - A connection proves nothing about commits before it was opened, because the server may have crashed in between.
- * - After a reconnect, all waiting turns fail: their commits may be lost. The caller decides again from the store.
+ * - After a reconnect, all waiting turns fail: their commits may be lost, so their callers get an error.
  * - Without the second connection, waits run on the writing one. That is slower, but equally safe.
  */
 export class GroupCommit {

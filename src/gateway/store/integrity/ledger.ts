@@ -3,6 +3,18 @@ import { type Kysely, sql } from 'kysely';
 import type { LedgerRow, NewPayment, PaymentRow, Tables } from '../schema/tables.ts';
 import { CHECKED_TABLES, damagedRows, joined, PAYMENT_CONTENT_SQL, paymentContent } from './checksums.ts';
 
+/*
+ * The ledger makes a change or a loss of stored payments visible.
+ *
+ * Theory. Every payment has the next number, and a hash over its content and the hash before it. So the payments form a
+ * chain: a changed, missing or inserted payment breaks it. A chain alone cannot show that its newest part is gone. So
+ * the row of the ledger and the high-water mark outside the store both have its end.
+ *
+ * Invariants. The row changes in the same transaction as the payments. Old payments are deleted only together with the
+ * record of how many are gone, and of the newest of them: `pruned_seq - pruned_count` payments must still be in the
+ * store up to `pruned_seq`. A damaged chain is restarted only after an admin has accepted the loss (clause STO-3).
+ */
+
 const BATCH_ROWS_MAX = 5000;
 /** At most this many problems are named. The others are counted. */
 const NAMED_MAX = 10;
@@ -26,19 +38,7 @@ export interface LedgerCheck {
   problems: string[];
 }
 
-/**
- * The ledger of a store without payments. It has one row.
- *
- * Theory of the ledger. Every payment has the next number, and a hash over its content and the hash before it. So the
- * payments form a chain: a changed, missing or inserted payment breaks it. A chain alone cannot show that its newest
- * part is gone. For that, the row of the ledger and the high-water mark outside the store both have its end.
- *
- * Invariants.
- * - The row of the ledger is changed in the same transaction as the payments.
- * - Old payments are deleted only together with the record of how many are gone, and of the newest of them. So
- * `pruned_seq - pruned_count` is the number of payments that must still be there up to `pruned_seq`.
- * - A damaged chain is restarted only after an admin has accepted the loss (clause STO-3).
- */
+/** The ledger of a store without payments. It has one row. */
 export const EMPTY_LEDGER: LedgerRow = {
   name: 'payments',
   end_seq: 0,
