@@ -29,7 +29,7 @@ const baselineFile = z.strictObject({ accepted: z.array(deviation) });
 const BASELINE_BYTES_MAX = 4_194_304;
 const FIX = 'write it anew with --update-baseline';
 
-/** The deviations that a team has accepted. */
+/** Holds the deviations that a team has accepted. */
 export class Baseline {
   readonly file: string;
   readonly #accepted: Map<string, Deviation>;
@@ -54,12 +54,14 @@ export class Baseline {
     return new Baseline(file, accepted, false);
   }
 
-  /** A new baseline for this file, which accepts each deviation that it meets. */
+  /** Returns a new baseline for this file, which accepts each deviation that it meets. */
   static recording(file: string): Baseline {
     return new Baseline(file, [], true);
   }
 
-  /** Why a finding is accepted; undefined if it is not: nobody accepted it, or only as a choice when it fails now. */
+  /**
+   * Returns why a finding is accepted. Returns undefined if nobody accepted it, or only as a choice when it fails now.
+   */
   accepted(target: string, { clause, title, outcome, reason }: Finding): string | undefined {
     if (outcome !== 'failed' && outcome !== 'differs') return undefined;
     const found = { target, clause, title, outcome, reason };
@@ -69,7 +71,7 @@ export class Baseline {
     return `accepted in ${this.file} as ${known.outcome}`;
   }
 
-  /** The accepted checks that pass now. */
+  /** Returns the accepted checks that pass now. */
   outdated(all: readonly TargetResults[]): Named[] {
     const passed = all.flatMap(({ target, results }) =>
       results.filter(({ outcome }) => outcome === 'passed').map((it) => keyOf({ target, ...it })),
@@ -77,7 +79,7 @@ export class Baseline {
     return [...this.#accepted].filter(([key]) => passed.includes(key)).map(([, it]) => it);
   }
 
-  /** The content of the file, JSON. */
+  /** Returns the content of the file, JSON. */
   text(): string {
     return `${JSON.stringify({ accepted: [...this.#accepted.values()] }, undefined, 2)}\n`;
   }

@@ -103,7 +103,7 @@ interface Evidence {
 /** Evidence of a check that was not run. */
 const NO_EVIDENCE: Evidence = { entries: [], omitted: 0 };
 
-/** The target does not follow the clause. */
+/** Says that the target does not follow the clause. */
 export class Mismatch extends PayboxError {
   constructor(message: string, cause?: unknown) {
     super('MISMATCH', message, { severity: 'fatal', cause });
@@ -112,8 +112,8 @@ export class Mismatch extends PayboxError {
 }
 
 /**
- * The target accepted what must be refused, or said what is not true, for example another amount in a callback. No gap
- * of the specification allows that.
+ * Says that the target accepted what must be refused, or said what is not true, for example another amount in a
+ * callback. No gap of the specification allows that.
  */
 export class Breach extends Mismatch {
   constructor(message: string, cause?: unknown) {
@@ -122,7 +122,7 @@ export class Breach extends Mismatch {
   }
 }
 
-/** The target accepted a request, but did not answer it completely in time. */
+/** Says that the target accepted a request, but did not answer it completely in time. */
 export class NoAnswer extends Mismatch {
   constructor(message: string, cause?: unknown) {
     super(message, cause);
@@ -130,7 +130,7 @@ export class NoAnswer extends Mismatch {
   }
 }
 
-/** The check cannot judge, because something that another check judges does not work. */
+/** Says that the check cannot judge, because something that another check judges does not work. */
 export class PreconditionFailed extends PayboxError {
   constructor(message: string, cause?: unknown) {
     super('UNMET', message, { severity: 'fatal', cause });
@@ -289,7 +289,7 @@ export function unfinishedChecks(checks: number): CheckResult {
 /** Worst first. */
 const WEIGHTS = ['failed', 'missing', 'differs', 'passed', 'skipped'] as const satisfies readonly CheckOutcome[];
 
-/** The verdict of a clause is that of its worst check. */
+/** Groups the results by clause. The verdict of a clause is that of its worst check. */
 export function groupByClause(
   results: readonly CheckResult[],
 ): { clause: string; outcome: CheckOutcome; checks: CheckResult[] }[] {

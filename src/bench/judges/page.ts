@@ -6,7 +6,7 @@ import type { TargetResults } from './suite.ts';
 
 const LEVELS = { spec: 'must', gap: 'our default' } as const;
 
-/** A self-contained page with the verdicts by clause, and with requests and answers. */
+/** Returns a self-contained page with the verdicts by clause, and with requests and answers. */
 export function conformancePage(judged: readonly TargetResults[], { startedAtMs }: { startedAtMs: number }): string {
   const about = `<p>${escaped(new Date(startedAtMs).toISOString())}. Where the specification says nothing, the clause is a
 default of PROTOCOL.md: another choice differs, and fails only in a strict run.</p>`;

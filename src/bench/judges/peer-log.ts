@@ -16,14 +16,15 @@ const VIOLATIONS_MAX = 200;
 const NAMED_MAX = 5;
 
 /**
- * The core of each peer that the bench plays for a judged target: it records what arrived there and which clauses the
- * target broke, and reports the traffic to the check that runs.
+ * Records what arrived at a peer that the bench plays for a judged target, and which clauses the target broke there.
+ * Reports the traffic to the check that runs.
  */
 export class PeerLog<Arrival = never> {
   /** In the order of arrival. */
   readonly arrived: Arrival[] = [];
   readonly violations: Violation[] = [];
   readonly #arrivedMax: number;
+  #earlier = 0;
   /** Called with each message of both directions, for the evidence of a check. */
   onTraffic: ((title: string, detail: unknown) => void) | undefined;
 
@@ -38,14 +39,23 @@ export class PeerLog<Arrival = never> {
     return true;
   }
 
-  /** Waits for a matching arrival from place `from` on. Returns undefined when none came in time. */
+  /** Leaves out of `recent` all that has arrived until now. */
+  ignoreEarlier(): void {
+    this.#earlier = this.arrived.length;
+  }
+
+  /** Returns the arrivals since `ignoreEarlier`. */
+  get recent(): Arrival[] {
+    return this.arrived.slice(this.#earlier);
+  }
+
+  /** Waits for a matching recent arrival. Returns undefined when none came in time. */
   async find<Found extends Arrival>(
     waiting: Waiting,
     withinMs: number,
     isIt: (arrival: Arrival) => arrival is Found,
-    from = 0,
   ): Promise<Found | undefined> {
-    const find = () => this.arrived.slice(from).find(isIt);
+    const find = () => this.recent.find(isIt);
     await waiting.isSoon(withinMs, () => find() !== undefined);
     return find();
   }

@@ -40,7 +40,7 @@ interface JudgedTarget<Subject, Need extends string, Context> {
   open(signal: AbortSignal): Promise<OpenTarget<Subject, Need>>;
 }
 
-/** Whether a clause is to be judged in this run. */
+/** Returns true if a clause is to be judged in this run. */
 export type IsWanted = (clause: string) => boolean;
 
 export interface JudgeTarget {
@@ -52,7 +52,7 @@ export interface JudgeTarget {
   judge(options: RunOptions): Promise<void>;
 }
 
-/** A target with its wanted checks. */
+/** Returns a target with its wanted checks. */
 export function judgeTarget<Subject, Need extends string, Context>(
   isWanted: IsWanted,
   { target, checks, notJudged, open }: JudgedTarget<Subject, Need, Context>,
@@ -84,7 +84,7 @@ export interface TargetResults {
 
 interface JudgeAllOptions {
   strict: boolean;
-  /** Why a deviation of a target is accepted; undefined if it is not. */
+  /** Returns why a deviation of a target is accepted; undefined if it is not. */
   accepted(target: string, result: Finding): string | undefined;
   signal: AbortSignal;
   onBegin(title: string, number: number, of: number): void;
@@ -130,7 +130,7 @@ export async function judgeAll(
   return all;
 }
 
-/** The result of a check in the format of the bench's reports. */
+/** Returns the result of a check in the format of the bench's reports. */
 export function toReported(result: CheckResult, { target, seed }: { target: string; seed: number }): ReportRow {
   const { clause, title, level, outcome, reason, tookMs, evidence } = result;
   return {

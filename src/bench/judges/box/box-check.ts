@@ -1,4 +1,5 @@
 import { MissingPeerError } from '../../../lib/errors.ts';
+import { LIMITS } from '../../../protocol/fields.ts';
 import type { UpMessage } from '../../../protocol/messages.ts';
 import { type Check, type CheckRun, checksOf, PreconditionFailed, type Prepared } from '../check.ts';
 import { CheckContext } from './check-context.ts';
@@ -68,9 +69,17 @@ async function tearDown(t: CheckContext, isFailed: boolean): Promise<void> {
     gateway.cut();
     await t.run.isSoon(RETURN_MS, () => gateway.session !== session);
   }
-  if (isWelcomed(t)) t.acknowledgeAll();
+  if (isWelcomed(t)) acknowledgeAll(t);
   if (isWelcomed(t)) await withdrawAll(t);
   gateway.log.onTraffic = undefined;
+}
+
+/** Acknowledges the reports of this check, so that the box does not repeat them in the next one. */
+function acknowledgeAll({ gateway }: CheckContext): void {
+  const unacked = gateway.log.recent.flatMap(({ message: { type, id }, session }) => {
+    return (type === 'ended' || type === 'paid') && session === gateway.session ? [id] : [];
+  });
+  if (unacked.length > 0) gateway.acknowledge([...new Set(unacked)].slice(0, LIMITS.ackIdsMax));
 }
 
 async function withdrawAll(t: CheckContext): Promise<void> {

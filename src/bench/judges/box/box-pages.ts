@@ -12,7 +12,7 @@ import type { BoxControls } from './subject.ts';
 export const ANNOUNCEMENT_MAX_MS = 30_000;
 /** Interval of pictures of the screen. */
 const LOOK_MS = 500;
-/** Longest time until a box notices the end of a fault. */
+/** Longest time until a box works again after a fault. */
 const FAULT_OVER_MS = 40_000;
 /** Time within which the text of a screen follows a report. */
 const AMOUNT_MS = 5_000;
@@ -23,12 +23,12 @@ const saidAloud = z.looseObject({ said: z.int(), words: z.string().nullable() })
 
 /** A QR must be gone after this time. A camera picture may be a moment old. */
 const GONE_MS = 5_000;
-/** Time for which a QR that must stay is watched. */
+/** The bench watches for this time that a QR stays. */
 const STAYS_MS = 2_500;
 const STAYS_AWAY_LOOK_MS = 2_000;
 /** A box counts a sentence at its end, which takes less than this. */
 const SENTENCE_MS = 10_000;
-/** Time in which a box that says a payment twice has begun it again. */
+/** A box that says a payment twice begins again within this time. */
 const SAYING_MS = 3_000;
 
 /** The QR of an order. */
@@ -41,7 +41,7 @@ export interface SeenBox {
   readonly controls: BoxControls;
 }
 
-/** The screen, pages and faults of a box, whatever it speaks to its gateway. */
+/** Looks at the screen of a box, calls its pages and orders faults there, whatever the box speaks to its gateway. */
 export class BoxPages {
   readonly #run: CheckRun<SeenBox>;
   readonly #faults: string[] = [];
@@ -83,8 +83,8 @@ export class BoxPages {
   }
 
   /**
-   * Number of payments that the box has announced aloud since its start. Throws PreconditionFailed for a box that does
-   * not count them.
+   * Returns the number of payments that the box has announced aloud since its start. Throws PreconditionFailed for a
+   * box that does not count them.
    */
   async announcements(): Promise<number> {
     const count = await this.#askPages((pages) => pages.announcements());
@@ -92,7 +92,7 @@ export class BoxPages {
     throw new PreconditionFailed('the box does not count what it says aloud: its /metrics lack that');
   }
 
-  /** Throws PreconditionFailed for a box that does not tell what it says aloud. */
+  /** Returns what the box has said aloud. Throws PreconditionFailed for a box whose status lacks that. */
   async saidAloud(): Promise<{ said: number; words: string | null }> {
     const { voice } = await this.status();
     const told = saidAloud.safeParse(voice);
@@ -126,12 +126,12 @@ export class BoxPages {
     }
   }
 
-  /** As `announcements`; undefined for a box that does not tell. */
+  /** Returns `announcements`; undefined for a box that does not count them. */
   async announcementsIfTold(): Promise<number | undefined> {
     return this.#controls.pages && ifKnown(() => this.announcements());
   }
 
-  /** Whether the text is on the screen; false for a box that does not tell. */
+  /** Returns true if the text is on the screen; false for a box without pages. */
   async hasTextIfTold(words: string): Promise<boolean> {
     return (await (this.#controls.pages && ifKnown(() => this.hasText(words)))) ?? false;
   }
@@ -155,7 +155,7 @@ export class BoxPages {
     throw new Mismatch(`the screen says ${instead}, expected ${amount} đồng`);
   }
 
-  /** Whether the text is on the screen. */
+  /** Returns true if the text is on the screen. */
   async hasText(words: string): Promise<boolean> {
     const text = await this.#askPages((pages) => pages.text());
     this.#run.evidence.add('status', 'text on the screen', { detail: text });
@@ -196,7 +196,7 @@ export class BoxPages {
     this.#faults.push(id);
   }
 
-  /** Ends the injected faults, and waits until the box has noticed that. */
+  /** Ends the injected faults, and waits until the box works again. */
   async endFaults(): Promise<void> {
     const ids = this.#faults.splice(0);
     if (ids.length === 0) return;
@@ -229,7 +229,7 @@ export class BoxPages {
     return seen;
   }
 
-  /** Whether the QR of the order is on the screen now; false where nobody sees it. */
+  /** Returns true if the QR of the order is on the screen now; false where nobody sees it. */
   async isQrSeen({ qrCode }: SeenQr): Promise<boolean> {
     return (await ifKnown(async () => (await this.look())?.qr === qrCode)) ?? false;
   }
@@ -241,7 +241,10 @@ export class BoxPages {
     throw new Mismatch(`the screen shows ${seen === undefined ? 'no QR' : `the QR ${seen}`}, expected ${qrCode}`);
   }
 
-  /** Whether the QR of the order can be read. Throws PreconditionFailed for another QR, which other checks judge. */
+  /**
+   * Returns true if the QR of the order can be read. Throws PreconditionFailed for another QR, which other checks
+   * judge.
+   */
   async isQrReadable({ qrCode }: SeenQr): Promise<boolean> {
     const seen = await this.waitForQr(ANNOUNCEMENT_MAX_MS, (qr) => qr !== undefined);
     if (seen !== undefined && seen !== qrCode) throw new PreconditionFailed('the screen shows another QR');

@@ -1,5 +1,4 @@
 import { MissingPeerError } from '../../../lib/errors.ts';
-import { LIMITS } from '../../../protocol/fields.ts';
 import type { DownBody, DownOf, UpMessage, UpOf } from '../../../protocol/messages.ts';
 import type { Capture } from '../../engine/target.ts';
 import { type CheckRun, Mismatch, PreconditionFailed, precondition } from '../check.ts';
@@ -27,7 +26,6 @@ export class CheckContext {
   readonly #orders: ReturnType<typeof ordersOf>;
   /** Pushes that may still be on the screen. */
   readonly pushed = new Set<string>();
-  #from = 0;
 
   constructor(run: CheckRun<BoxSubject>) {
     this.run = run;
@@ -48,13 +46,13 @@ export class CheckContext {
     return this.time.clock.monotonicMs();
   }
 
-  /** `received` and `receive` ignore all messages until now. */
+  /** Makes `received` and `receive` ignore all messages until now. */
   ignoreEarlier(): void {
-    this.#from = this.gateway.log.arrived.length;
+    this.gateway.log.ignoreEarlier();
   }
 
   received<T extends UpMessage['type']>(...types: T[]): UpOf<T>[] {
-    const all = this.gateway.log.arrived.slice(this.#from).map(({ message }) => message);
+    const all = this.gateway.log.recent.map(({ message }) => message);
     return all.filter((message): message is UpOf<T> => (types as string[]).includes(message.type));
   }
 
@@ -99,15 +97,6 @@ export class CheckContext {
     return find() ?? raise(what);
   }
 
-  /** Acknowledges the reports of this check, so that the box does not repeat them in the next one. */
-  acknowledgeAll(): void {
-    const { gateway } = this;
-    const unacked = gateway.log.arrived.slice(this.#from).flatMap(({ message: { type, id }, session }) => {
-      return (type === 'ended' || type === 'paid') && session === gateway.session ? [id] : [];
-    });
-    if (unacked.length > 0) gateway.acknowledge([...new Set(unacked)].slice(0, LIMITS.ackIdsMax));
-  }
-
   receivedAtMs(message: UpMessage): number {
     return this.gateway.log.arrived.find((it) => it.message === message)?.atMs ?? 0;
   }
@@ -119,12 +108,12 @@ export class CheckContext {
       return isSo();
     };
     if (await this.run.isSoon(withinMs, look)) return;
-    const words = this.gateway.log.arrived.slice(this.#from).map(({ message }) => inWords(message));
+    const words = this.gateway.log.recent.map(({ message }) => inWords(message));
     const received = words.length === 0 ? 'nothing' : words.slice(-6).join(', ');
     throw new Mismatch(`expected ${what} within ${withinMs / 1000} s; received ${received}`);
   }
 
-  /** The first answer to a push that tells whether it is on the screen. */
+  /** Returns the first answer to a push that says whether its QR is on the screen. */
   pushResult(pushId: string, withinMs = ANSWER_MS): Promise<UpOf<'shown' | 'rejected'>> {
     const what = 'shown or rejected for the push';
     return this.receive(what, ['shown', 'rejected'], (message) => message.pushId === pushId, withinMs);
@@ -205,12 +194,14 @@ export class CheckContext {
     throw new PreconditionFailed('needs an answer to the withdrawal of an unknown push');
   }
 
-  /** Whether the box answers. Meanwhile `problemNow` is asked first; throws Mismatch when it names a problem. */
+  /**
+   * Returns true if the box answers. Asks `problemNow` before each look, and throws Mismatch when it names a problem.
+   */
   async answers(problemNow: ProblemNow = () => undefined): Promise<boolean> {
     const pushId = this.gateway.random.uuid();
     const look = async () => {
       this.throwIfTwoBoxes();
-      // Before the problem is looked for: the box has handled everything by then.
+      // This comes before the look for a problem: by then the box has handled everything.
       const hasAnswered = this.received('rejected').some((message) => message.pushId === pushId);
       const problem = await problemNow();
       if (problem !== undefined) throw new Mismatch(problem);
@@ -253,7 +244,7 @@ export class CheckContext {
     return order;
   }
 
-  /** As `qrShown`, and waits until no earlier payment can cover the QR any more (PROTOCOL.md, clause AGT-12). */
+  /** Pushes as `qrShown`, and waits until no earlier payment can cover the QR any more (PROTOCOL.md, clause AGT-12). */
   async qrUndisturbed(): Promise<Body<'show'>> {
     const order = await this.qrShown();
     let sinceMs = this.nowMs;

@@ -18,7 +18,7 @@ import type { TlsIdentities } from './gateway/endpoint.ts';
 import { ScriptedGateway } from './gateway/scripted-gateway.ts';
 import { type BoxControls, type BoxSubject, waitForHello } from './subject.ts';
 
-/** Tells the words; the sound is a chime that nobody hears. */
+/** The driver gives the words to the pages, and nobody needs the sound. */
 const VOICE = { driver: 'page', options: { speech: { kind: 'none' } } };
 /** Each look paints, encodes and decodes a picture: this one has 0.4 of the pixels of a box's usual one. */
 const SCREEN = { driver: 'browser', width: 480, height: 320 };

@@ -66,7 +66,7 @@ export async function openExternalBox(options: ExternalBoxOptions): Promise<BoxS
   }
 }
 
-/** Access to a box of any maker beside its messages. */
+/** Returns the access to a box of any maker beside its messages. */
 export async function controlsOf(
   { url, token, probe, restartCommand, signal }: BoxAccess,
   identity: { terminalCode: string; serialNumber: string },
@@ -82,12 +82,12 @@ export async function controlsOf(
   };
 }
 
-/** Whether faults can be injected at its pages; false if they do not answer. */
+/** Returns true if faults can be injected at its pages; false if they do not answer. */
 async function takesFaults(at: BoxClient): Promise<boolean> {
   return (await at.faults().catch(() => undefined)) !== undefined;
 }
 
-/** Instructions for a person who sets up the box. */
+/** Returns instructions for a person who sets up the box. */
 function whereToConnect({ identity, mqtt, http, tls }: ScriptedGateway, host: string): string[] {
   const isPlain = tls === undefined;
   const mqttUrl = urlAt(isPlain ? 'mqtt' : 'mqtts', host, mqtt.port);
@@ -103,18 +103,18 @@ function whereToConnect({ identity, mqtt, http, tls }: ScriptedGateway, host: st
   ];
 }
 
-/** The address for a box of a server that listens on this host. */
+/** Returns the address, for a box, of a server that listens on this host. */
 export function urlAt(scheme: string, host: string, port: number): string {
   const name = isAnyHost(host) ? ownAddress() : host;
   return `${scheme}://${name.includes(':') ? `[${name}]` : name}:${port}`;
 }
 
-/** Whether the host means every address of this machine. */
+/** Returns true if the host means every address of this machine. */
 export function isAnyHost(host: string): boolean {
   return host === '0.0.0.0' || host === '::';
 }
 
-/** The first IPv4 address of this machine that others can reach. */
+/** Returns the first IPv4 address of this machine that others can reach. */
 export function ownAddress(): string {
   const all = Object.values(networkInterfaces()).flatMap((it) => it ?? []);
   return all.find(({ internal, family }) => !internal && family === 'IPv4')?.address ?? '127.0.0.1';

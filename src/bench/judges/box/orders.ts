@@ -10,7 +10,7 @@ const AMOUNTS = 90_000;
 type Show = Extract<DownBody, { type: 'show' }>;
 type Payment = Extract<DownBody, { type: 'payment' }>;
 
-/** The QR of an order; `change` replaces parts of it. */
+/** Returns the QR of an order; `change` replaces parts of it. */
 export function qrOf({ amount, content, bankAccount, bankCode }: Show, change: Partial<VietQr> = {}): string {
   const bin = findBank(bankCode)?.bin ?? '';
   const account = { bin, account: bankAccount, service: 'account', initiation: 'dynamic' } as const;
@@ -23,7 +23,7 @@ export function ordersOf(gateway: ScriptedGateway) {
   const name = () => random.uuid().slice(0, 8).toUpperCase();
   const amount = () => AMOUNT_MIN + Math.floor(random.fraction() * AMOUNTS);
   return {
-    /** An order whose lifetime begins now. */
+    /** Makes an order whose lifetime begins now. */
     order: (change: Partial<Show> = {}): Show => {
       const orderId = name();
       const expiresInMs = change.expiresInMs ?? LIFETIME_MS;

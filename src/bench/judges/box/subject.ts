@@ -18,9 +18,9 @@ export interface BoxControls {
   see?: (() => Promise<Capture | undefined>) | undefined;
   /** Its own pages: keys, and the text on its screen. */
   pages?: BoxClient | undefined;
-  /** Whether faults can be injected at its pages (PROTOCOL.md, clause FLT-10). */
+  /** True if faults can be injected at its pages (PROTOCOL.md, clause FLT-10). */
   hasFaults?: boolean;
-  /** Whether it runs for the first time, and so has no journal. */
+  /** True if it runs for the first time, and so has no journal. */
   isFirstStart?: boolean;
   /** Kills the box, and starts it again. */
   restart?: (() => Promise<void>) | undefined;
@@ -39,7 +39,7 @@ export interface BoxSubject {
 export const RETURN_MS = 45_000;
 const WRONG_LOGINS_MAX = 3;
 
-/** Why a check cannot run on this box; undefined if it can. */
+/** Returns why a check cannot run on this box; undefined if it can. */
 export function boxLacks({ gateway, controls }: BoxSubject, need: BoxNeed, isSlow: boolean): string | undefined {
   if (need === 'mqtt' || need === 'http') {
     return gateway.transport === need ? undefined : `the box speaks ${gateway.transport ?? 'nothing'}, not ${need}`;

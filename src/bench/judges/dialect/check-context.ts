@@ -55,7 +55,7 @@ export class DialectContext {
     return this.service.say(notice);
   }
 
-  /** The message that links the box to the account of this bench. */
+  /** Returns the message that links the box to the account of this bench. */
   linked(change: Partial<Extract<WireNotice, { notificationType: 'N16' }>> = {}) {
     const { bankAccount, bankCode, userBankName } = ACCOUNT;
     return {
@@ -73,13 +73,13 @@ export class DialectContext {
     };
   }
 
-  /** The QR of an account, without an amount. */
+  /** Returns the QR of an account, without an amount. */
   staticQr(account = ACCOUNT.bankAccount): Shown {
     const qrCode = encodeVietQr({ ...this.#payee(account), initiation: 'static', amount: undefined });
     return { qrCode, name: 'its account, for any amount' };
   }
 
-  /** An order of another amount than all others. */
+  /** Returns an order of another amount than all others. */
   order(change: Partial<VietQr> = {}): DialectOrder {
     const { random } = this.service;
     const amount = change.amount ?? AMOUNT_MIN + Math.floor(random.fraction() * AMOUNTS);
@@ -152,7 +152,10 @@ export class DialectContext {
     else await this.#expectAnswer(`Is the QR of ${shown.name} on the screen?`, false);
   }
 
-  /** A QR that the service never sent is no choice: whoever pays it pays nobody, or another amount. */
+  /**
+   * Throws Mismatch when the QR comes to the screen. A QR that the service never sent is a Breach: whoever pays it pays
+   * nobody, or another amount.
+   */
   async #expectAway({ qrCode, name }: Shown): Promise<void> {
     const { service } = this;
     const isForeign = (qr = '') => service.hasLinked && isPayable(qr) && !service.sentQrs.has(qr);

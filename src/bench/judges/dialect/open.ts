@@ -40,7 +40,7 @@ export interface ExternalDialectBoxOptions extends ExternalBoxOptions<DialectIde
   ask?: AskPerson | undefined;
 }
 
-/** As `openExternalBox`, for a box of the public dialect. */
+/** Waits for a box of the public dialect, as `openExternalBox` does. */
 export async function openExternalDialectBox(options: ExternalDialectBoxOptions): Promise<DialectSubject> {
   const { identity, place, tls, withinMs, random, signal, onListening, onProgress, ask } = options;
   const { terminalCode } = identity;
@@ -58,7 +58,7 @@ export async function openExternalDialectBox(options: ExternalDialectBoxOptions)
   }
 }
 
-/** Instructions for a person who sets up the box. */
+/** Returns instructions for a person who sets up the box. */
 function whereToConnect({ identity, broker }: ScriptedService, host: string): string[] {
   const url = urlAt(broker.tls === undefined ? 'mqtt' : 'mqtts', host, broker.port);
   const { macAddr, login } = identity;

@@ -18,7 +18,7 @@ import type { ListenAddress, PeerWorld, TlsIdentity } from '../box/gateway/endpo
 import { type ConnectPacket, loginRefused, ScriptedBroker } from '../box/gateway/scripted-broker.ts';
 import { PeerLog } from '../peer-log.ts';
 
-/** A usual mistake. */
+/** Firmware often leaves out the slash. */
 const SLASHLESS = ENROL_TOPIC.slice(1);
 const CONNECTIONS_KEPT_MAX = 1_000;
 /** So many characters of what a box has sent are quoted. */
@@ -50,8 +50,8 @@ export interface BoxLine {
 }
 
 /**
- * The public service for one box, with its broker (PROTOCOL.md, clauses VQD-1 to VQD-4). Checks say which messages it
- * sends; it collects the violations of the box.
+ * Plays the public service for one box, with its broker (PROTOCOL.md, clauses VQD-1 to VQD-4). Checks choose the
+ * messages that it sends. It records the violations of the box.
  */
 export class ScriptedService {
   readonly identity: DialectIdentity;
@@ -68,13 +68,13 @@ export class ScriptedService {
   readonly answer: EnrolAnswer;
   /** Replaces the answer. */
   certificate: string | undefined;
-  /** Whether enrolments get no answer. */
+  /** True if it answers no enrolment. */
   isSilent = false;
   /** The QRs of all messages so far. */
   readonly sentQrs = new Set<string>();
-  /** Whether the box was sent its account (N16). */
+  /** True once it has sent the box its account (N16). */
   hasLinked = false;
-  /** Whether the box was waited for in vain. */
+  /** True if the last wait for the box was in vain. */
   isGivenUp = false;
 
   private constructor(identity: DialectIdentity, { clock, random }: PeerWorld<TlsIdentity>) {
@@ -122,7 +122,7 @@ export class ScriptedService {
     return this.lines.findLast(({ enrolments }) => enrolments > 0);
   }
 
-  /** Whether the box has enrolled on an open connection, and hears what is said to it. */
+  /** True if the box has enrolled on an open connection, and listens on its topic there. */
   get isHeard(): boolean {
     const { line } = this;
     return line?.client.connected === true && [...line.filters].some((it) => it === this.boxTopic || /[+#]/.test(it));
@@ -180,7 +180,7 @@ export class ScriptedService {
         if (qos === 2) this.log.violate('VQD-1', 'published with QoS 2');
         done(null);
       },
-      // It may read everything, as at the public service: what it believes of that, checks look for.
+      // A box may read everything, as at the public service. Checks judge what it believes of that.
       authorizeSubscribe: (client, subscription, done) => {
         const { topic, qos } = subscription;
         this.#byClient.get(client)?.asked.add(topic);
@@ -232,7 +232,7 @@ export class ScriptedService {
   }
 }
 
-/** Whoever has a checkSum can enrol in the box's place. */
+/** Hides the checkSum: whoever has it can enrol in the box's place. */
 function masked(text: string): string {
   return text.replaceAll(/("checkSum"\s*:\s*")[^"]*/g, '$1•••');
 }

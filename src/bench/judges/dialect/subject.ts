@@ -18,7 +18,7 @@ export interface DialectSubject extends SeenBox {
   readonly controls: BoxControls & { ask?: AskPerson | undefined };
 }
 
-/** Why a check cannot run on this box; undefined if it can. */
+/** Returns why a check cannot run on this box; undefined if it can. */
 export function dialectLacks({ controls }: DialectSubject, need: DialectNeed, isSlow: boolean): string | undefined {
   const { see, pages, ask, restart } = controls;
   const person = 'or answer the questions of the bench at a terminal';

@@ -120,7 +120,7 @@ export async function startListener(
   };
 }
 
-/** Value of an Authorization header. */
+/** Returns the value of an Authorization header. */
 export function basicOf({ username, password }: { username: string; password: string }): string {
   return `Basic ${Buffer.from(`${username}:${password}`, 'utf8').toString('base64')}`;
 }

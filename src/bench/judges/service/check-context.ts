@@ -20,7 +20,7 @@ type Change = Readonly<Record<string, unknown>>;
 interface PostOptions {
   as?: ServiceAccess | undefined;
   headers?: Record<string, string>;
-  /** As in a ServiceRequest. */
+  /** Means the same as in a ServiceRequest. */
   whileTimePasses?: boolean;
 }
 
@@ -48,7 +48,7 @@ export class CheckContext {
     return this.subject.newOrder();
   }
 
-  /** A token of the partner. Throws PreconditionFailed without one: TOK-1 judges that. */
+  /** Returns a token of the partner. Throws PreconditionFailed without one: TOK-1 judges that. */
   async token(partner: ServiceAccess = this.options.access): Promise<string> {
     const { tokens } = this.subject;
     const name = nameOf(partner);
@@ -150,24 +150,27 @@ export class CheckContext {
     throw new PreconditionFailed(`needs a simulated payment, but ${PATHS.testCallback} answered ${summaryOf(called)}`);
   }
 
-  /** A generate request of qrType 0, as in the usage example of the specification. */
+  /** Makes a generate request of qrType 0, as in the usage example of the specification. */
   generateBody({ amount, content }: Order = this.newOrder()) {
     const { bankAccount, bankCode, userBankName } = this.options.account;
     return { amount, content, bankAccount, bankCode, userBankName, transType: 'C', orderId: content, qrType: 0 };
   }
 
-  /** A test callback for an order, with a bankCode as in the usage example of the specification; CBK-3 judges one without. */
+  /**
+   * Makes a test callback for an order. It has a bankCode, as in the usage example of the specification; CBK-3 judges
+   * one without.
+   */
   paymentBody({ amount, content }: Order = this.newOrder()) {
     const { bankAccount, bankCode } = this.options.account;
     return { bankAccount, content, amount, bankCode, transType: 'C' };
   }
 
-  /** A push of an order to the box, with a QR made by the bench. */
+  /** Makes a push of an order to the box, with a QR made by the bench. */
   orderPush(order: Order = this.newOrder(), change?: Change): Change {
     return this.pushBody(order, this.makeQr(order), change);
   }
 
-  /** A push of an order to the box. The partner's checkSum covers `change`, unless that has its own checkSum. */
+  /** Makes a push of an order to the box. The partner's checkSum covers `change`, unless that has its own checkSum. */
   pushBody(order: Order, qrCode: string, change: Change = {}, partner: ServiceAccess = this.options.access): Change {
     const { account, box = {} } = this.options;
     const { terminalCode = '', serialNumber = '' } = box;
@@ -178,7 +181,7 @@ export class CheckContext {
     return { checkSum: checkSumOf(partner, sent), ...sent };
   }
 
-  /** The QR of an order: made by the service if that works, which other checks judge; else by the bench. */
+  /** Returns the QR of an order. The service makes it if that works, which other checks judge; else the bench does. */
   async generatedQr(order: Order): Promise<string> {
     const { qrCode } = recordOf((await this.generate(this.generateBody(order))).json);
     const decoded = typeof qrCode === 'string' ? decodeVietQr(qrCode) : undefined;
@@ -190,13 +193,13 @@ export class CheckContext {
     return isRight && typeof qrCode === 'string' ? qrCode : this.makeQr(order);
   }
 
-  /** A QR made by the bench; `change` replaces parts of it. */
+  /** Makes a QR; `change` replaces parts of it. */
   makeQr({ amount, content }: Order, change: Partial<VietQr> = {}): string {
     const account = { bin: this.bin, account: this.options.account.bankAccount, service: 'account' } as const;
     return encodeVietQr({ ...account, initiation: 'dynamic', amount, purpose: content, ...change });
   }
 
-  /** The BIN of the account's bank. Throws PreconditionFailed for an unknown bank. */
+  /** Returns the BIN of the account's bank. Throws PreconditionFailed for an unknown bank. */
   get bin(): string {
     return binOf(this.options.account.bankCode);
   }
@@ -206,7 +209,7 @@ function nameOf({ baseUrl, username }: ServiceAccess): string {
   return `${baseUrl} ${username}`;
 }
 
-/** Throws PreconditionFailed for an unknown bank. */
+/** Returns the BIN of a bank. Throws PreconditionFailed for an unknown one. */
 export function binOf(bankCode: string): string {
   const bank = findBank(bankCode);
   if (bank !== undefined) return bank.bin;

@@ -2,8 +2,8 @@ import { createHash } from 'node:crypto';
 import type { ServiceAccess } from './subject.ts';
 
 /**
- * The partner's checkSum of a push (service specification 5.3). Not computed by the gateway's code: the judge must not
- * share its mistakes.
+ * Returns the partner's checkSum of a push (service specification 5.3). The gateway's code does not compute it, because
+ * the judge must not share its mistakes.
  */
 export function checkSumOf(
   { password }: ServiceAccess,

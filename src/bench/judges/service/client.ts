@@ -17,7 +17,7 @@ export interface ServiceRequest {
   method?: string;
   headers?: Readonly<Record<string, string>>;
   body?: string | undefined;
-  /** The answer is delayed: virtual time may pass meanwhile. */
+  /** True if the answer is delayed, so that virtual time may pass meanwhile. */
   whileTimePasses?: boolean;
 }
 
@@ -27,7 +27,7 @@ export interface Answer extends HttpAnswer {
   json: unknown;
 }
 
-/** Error codes when no service is there. With any other code it is there, and fails. */
+/** Error codes when no service is there. With any other code a service is there, and fails. */
 const NOBODY = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH', 'ETIMEDOUT']);
 
 /**
@@ -51,7 +51,7 @@ export async function sendRequest(run: ServiceRun, question: ServiceRequest): Pr
       question.whileTimePasses === true ? asked() : subject.time.inRealTime(asked),
     );
     const { access_token: token } = recordOf(called.json);
-    // Hidden even if the service should not have issued this token.
+    // The token is hidden even if the service should not have issued it.
     if (typeof token === 'string') subject.redactor.addSecret(token);
     const refusal = codeOf(called);
     if (refusal !== undefined) subject.codes.add(refusal);
@@ -76,7 +76,7 @@ async function exchange(
 ): Promise<Answer> {
   const late = AbortSignal.timeout(timeoutMs);
   try {
-    // A new connection for each request: the service may close an idle one just as it is used.
+    // Each request has a new connection, because the service may close an idle one just as it is used.
     const signal = AbortSignal.any([end, late]);
     const to = { method, headers: { ...HEADERS, ...headers }, body, agent: false, signal };
     const response = await openHttp(url, { ...to, connectTimeoutMs: CONNECT_TIMEOUT_MS });
@@ -102,18 +102,18 @@ function whyNot(url: string, error: unknown): Error {
   return new NoAnswer(`the connection ended without a whole answer (${code})`, error);
 }
 
-/** The code of a refusal (PROTOCOL.md, clause ERR-1); undefined for another answer. */
+/** Returns the code of a refusal (PROTOCOL.md, clause ERR-1); undefined for another answer. */
 export function codeOf({ json }: Answer): string | undefined {
   const { status, message } = recordOf(json);
   return status === 'FAILED' && typeof message === 'string' ? message : undefined;
 }
 
-/** Whether this is a refusal of any kind. */
+/** Returns true for a refusal of any kind. */
 export function isRefusal({ status, json }: { status: number; json: unknown }): boolean {
   return status >= 400 || recordOf(json).status === 'FAILED';
 }
 
-/** An answer in a few words: `400 E46`, `200 SUCCESS`, `404 <html>…`. */
+/** Returns an answer in a few words: `400 E46`, `200 SUCCESS`, `404 <html>…`. */
 export function summaryOf(called: Answer): string {
   const { status, message } = recordOf(called.json);
   const isStatus = typeof status === 'string' && typeof message === 'string';

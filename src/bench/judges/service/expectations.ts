@@ -79,7 +79,7 @@ export async function expectFacts(expected: Facts, actual: unknown): Promise<voi
   if (wrong.length > 0) throw new Breach(wrong.join('; '));
 }
 
-/** The fields that say something else than happened, each in words; a number may also be its decimal text. */
+/** Returns the fields that say something else than happened, each in words; a number may also be its decimal text. */
 export function wrongFacts(expected: Facts, actual: unknown): string[] {
   return Object.entries(expected).flatMap(([field, value]) => {
     const is = recordOf(actual)[field];

@@ -6,7 +6,7 @@ import type { SentRequest, ServiceOptions } from './subject.ts';
 /** A shorter password may stand in an answer by chance. */
 const PASSWORD_CHARS_MIN = 6;
 
-/** The secrets of the partners in an answer, in words (PROTOCOL.md, clause ERR-7). */
+/** Returns the secrets of the partners in an answer, in words (PROTOCOL.md, clause ERR-7). */
 export function leaksIn({ access, second }: ServiceOptions, { path, fields }: SentRequest, called: Answer): string[] {
   const text = `${JSON.stringify(called.headers)} ${called.text}`;
   const where = `the answer of ${path.slice(path.indexOf('/', path.indexOf('//') + 2))} has`;

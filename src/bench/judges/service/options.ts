@@ -39,7 +39,7 @@ interface Secrets {
   boxToken: string | undefined;
 }
 
-/** Everything that is known of the judged service. Throws ConfigError that names the option. */
+/** Returns everything that is known of the judged service. Throws ConfigError that names the option. */
 export function serviceOptionsOf(given: ServiceOptionsGiven, secrets: Secrets) {
   const read = (option: string, file: string | undefined) =>
     file === undefined ? undefined : secrets.secretFrom(option, file);
@@ -122,7 +122,7 @@ function urlOf(option: string, text: string): string {
   throw new ConfigError(`${option} ${text}: expected an address as ${example}, without a user name in it`);
 }
 
-/** An address as `0.0.0.0:8900`, or with the path of the endpoint behind it. */
+/** Reads an address as `0.0.0.0:8900`, or with the path of the endpoint behind it. */
 function endpointOf(text: string): { host: string; port: number; path?: string } {
   const [, bracketed, plain, digits, path] = /^(?:\[([^\]]+)\]|([^:/]+)):(\d{1,5})(\/[^\s?#]*)?$/.exec(text) ?? [];
   const host = bracketed ?? plain;
@@ -136,7 +136,7 @@ function endpointOf(text: string): { host: string; port: number; path?: string }
   );
 }
 
-/** `none`, `bearer:TOKEN` or `token:USERNAME:PASSWORD`. */
+/** Reads `none`, `bearer:TOKEN` or `token:USERNAME:PASSWORD`. */
 function authOf(text: string): CallbackAuth {
   const [, token] = /^bearer:(.+)$/.exec(text) ?? [];
   const [, username, password] = /^token:([^:]+):(.+)$/.exec(text) ?? [];

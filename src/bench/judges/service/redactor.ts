@@ -13,7 +13,7 @@ export class Redactor {
     if (secret.length >= CHARS_MIN) this.#secrets.add(secret);
   }
 
-  /** The text without secrets; JSON is searched field by field. */
+  /** Returns the text without secrets. JSON is searched field by field. */
   text(text: string): string {
     const json = jsonOf(text);
     if (typeof json === 'object' && json !== null) return JSON.stringify(this.value(json));
@@ -31,7 +31,7 @@ export class Redactor {
 
   #field(key: string, value: unknown): unknown {
     const isSecret = SECRET_FIELDS.has(key.toLowerCase()) && typeof value === 'string' && value !== '';
-    // Reports show the scheme of an authorization.
+    // Reports show the scheme of an authorization, because it is no secret.
     return isSecret ? value.replace(/^((?:Basic|Bearer) )?.*$/s, `$1${MASK}`) : this.value(value);
   }
 }

@@ -34,7 +34,7 @@ const RECEIVED_MAX = 10_000;
 export type OnShow = (box: SimulatedBox, show: DownOf<'show'>) => Promise<void>;
 
 /**
- * A simulated box over HTTP (PROTOCOL.md, clauses BOX-HTTP, MSG and SIG). It answers payments and withdrawals as a box
+ * Plays a box over HTTP (PROTOCOL.md, clauses BOX-HTTP, MSG and SIG). It answers payments and withdrawals as a box
  * does, so that none is left undelivered when it closes.
  */
 export class SimulatedBox {
@@ -96,7 +96,7 @@ export class SimulatedBox {
     throw new PreconditionFailed(`needs a ${type} of the gateway, and none came within ${withinMs / 1_000} s${why}`);
   }
 
-  /** As `expect`, but returns undefined when the message does not come. */
+  /** Waits as `expect` does, but returns undefined when the message does not come. */
   async waitFor<T extends DownMessage['type']>(
     type: T,
     nth = 1,
@@ -179,7 +179,7 @@ export class SimulatedBox {
     const message = opened.value;
     this.#log.traffic(`the box receives ${message.type}`, message);
     this.#log.add(message);
-    // Not sent again: the gateway repeats the message in the next session.
+    // The box does not send it again, because the gateway repeats its message in the next session.
     this.#answer(message).catch((error: unknown) => {
       this.#fault = error;
     });

@@ -48,13 +48,13 @@ export interface ServiceOptions {
   secondBank?: string | undefined;
   listener?: CallbackListener | undefined;
   callbackAuth?: CallbackAuth | undefined;
-  /** `whsec_…` */
+  /** As the service has it, `whsec_…`. */
   signingSecret?: string | undefined;
-  /** `ANSWER_TIMEOUT_MS` by default. */
+  /** The default is `ANSWER_TIMEOUT_MS`. */
   answerTimeoutMs?: number;
-  /** Whether checks that take minutes run. */
+  /** True if checks that take minutes run. */
   slow: boolean;
-  /** Whether wrong passwords may be sent until the service limits them. */
+  /** True if the judge may send wrong passwords until the service limits them. */
   guessPasswords: boolean;
 }
 
@@ -82,7 +82,7 @@ const NUMBER_DIGITS = 4;
 /** Orders of a run begin at these amounts in turn, and at one that differs in each run. */
 const AMOUNTS_FROM = [1_000, 35_000, 2 ** 31] as const;
 
-/** The payment QR service that is judged. */
+/** Records what the run has sent to the judged service, and what came back. */
 export class ServiceSubject {
   readonly options: ServiceOptions;
   readonly redactor = new Redactor();
@@ -126,7 +126,7 @@ export class ServiceSubject {
     return { amount: from + this.#orders, content };
   }
 
-  /** Why a need is not met, with the option that would meet it; undefined if it is met. */
+  /** Returns why a need is not met, with the option that would meet it; undefined if it is met. */
   lacks(need: ServiceNeed): string | undefined {
     const [isMet, why] = NEEDS[need];
     return isMet(this.options) ? undefined : why;

@@ -138,7 +138,10 @@ async function expectHelloAfterRestart(t: CheckContext): Promise<void> {
   await t.nextSession(session, RETURN_MS);
 }
 
-/** Waits for one. The next is due 10 s later, so a box that only misses the answer (MSG-11) needs 20 s from now on. */
+/**
+ * Waits for a sign of life. The next is due 10 s later, so a box that only misses the answer (MSG-11) needs 20 s from
+ * now on.
+ */
 async function signOfLife(t: CheckContext): Promise<void> {
   await precondition('a sign of life', () => t.receive('a sign of life', ['alive'], () => true, ALIVE_MS));
 }

@@ -11,7 +11,7 @@ type Forged = Body<'show'> | Body<'withdraw'> | Body<'ack'>;
 
 type Provoke = () => void | Promise<void>;
 
-/** A forged message that would change something, a harmless one of its type, and what betrays a box that believed it. */
+/** A forged message that would change something, and a harmless one of its type. */
 interface Bait {
   message: Forged;
   other: Forged;
@@ -88,14 +88,17 @@ async function withdrawalBait(t: CheckContext): Promise<Bait> {
   return { message: { ...withdraw, pushId }, other, problemNow, expectIgnored: ignored };
 }
 
-/** The box must report the payment again in the next session, because nobody has acknowledged it. */
+/**
+ * Makes a bait of an acknowledgement. The box must report the payment again in the next session, because nobody has
+ * acknowledged it.
+ */
 async function ackBait(t: CheckContext): Promise<Bait> {
   t.gateway.acksReports = false;
   const { transactionId, ...payment } = t.payment();
   t.send({ transactionId, ...payment });
   const { id } = await precondition('a report', () => t.paid(transactionId));
   t.ignoreEarlier();
-  // MSG-6 judges a box that forgets its reports without being told to.
+  // MSG-6 judges a box that forgets its reports without an acknowledgement.
   const session = await t.reconnect();
   await precondition('a report that comes again', () => t.paid(transactionId));
   const expectReported = async (provoke: Provoke) => {
@@ -111,7 +114,7 @@ async function ackBait(t: CheckContext): Promise<Bait> {
   return { message: { ...ack, reportIds: [id] }, other, problemNow: undefined, expectIgnored: expectReported };
 }
 
-/** Such a message ends the session. */
+/** Sends an expired message, which ends the session. */
 async function sendExpired(t: CheckContext, { message, problemNow }: Bait): Promise<void> {
   const { session } = t.gateway;
   t.sendRaw(signer(t).forge(jsonOf(t, message), { expiresMs: 0 }));

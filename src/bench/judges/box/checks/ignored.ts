@@ -3,8 +3,8 @@ import { ANNOUNCEMENT_MAX_MS, LINGER_MS } from '../box-pages.ts';
 import type { Body, CheckContext, ProblemNow } from '../check-context.ts';
 
 /**
- * Provokes the box with something that must change nothing. Throws Mismatch at once when `problemNow` names what the box
- * does, and when the box answers nothing any more: it has taken the provocation's number, or left its session.
+ * Provokes the box with something that must change nothing. Throws Mismatch at once when `problemNow` names what the
+ * box does. Throws it too when the box answers nothing any more, because it has lost its numbers or its session.
  */
 export async function expectIgnored(
   t: CheckContext,
@@ -22,8 +22,8 @@ export async function expectIgnored(
 }
 
 /**
- * As `expectIgnored`, with a payment that the box must not believe. A report of it betrays the box; so do its text on
- * the screen, if it is not there already, and an announcement, as far as the box tells them.
+ * Expects that the box ignores a payment. A box that believed it reports it, shows its text, or announces it, as far as
+ * its pages show that.
  */
 export async function expectPaymentIgnored(
   t: CheckContext,
@@ -43,7 +43,7 @@ export async function expectPaymentIgnored(
   });
 }
 
-/** Throws Mismatch when the box shows or announces a payment again that it is sent again. */
+/** Sends a payment again. Throws Mismatch when it covers the QR of the next order. */
 export async function expectQrUncovered(t: CheckContext, next: Body<'show'>, payment: Body<'payment'>): Promise<void> {
   const message = 'the repeated payment took the screen';
   t.ignoreEarlier();

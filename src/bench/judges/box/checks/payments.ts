@@ -8,7 +8,7 @@ import { expectPaymentIgnored, expectQrUncovered } from './ignored.ts';
 const REMEMBERED = 5;
 const AMOUNT_MAX = 9_999_999_999_999;
 
-/** Payments are reported, and announced once (PROTOCOL.md, clauses AGT-5, AGT-6 and MSG-7). */
+/** Payments, which a box reports and announces once (PROTOCOL.md, clauses AGT-5, AGT-6 and MSG-7). */
 export const PAYMENT_CHECKS = [
   spec('AGT-5', 'a payment for the order on the screen is reported with its numbers', [], async (t) => {
     await t.expectPaid(t.paymentFor(await t.pushShown()));

@@ -28,7 +28,7 @@ const withQrOf =
     return { ...order, qrCode: qrOf(order, change(order)) };
   };
 
-/** An order of this amount whose QR asks for another one. */
+/** Returns a case: an order of this amount whose QR asks for another one. */
 function otherAmount(amount: number): [title: string, code: string, make: Make] {
   const make: Make = (t) => {
     const order = t.order({ amount });

@@ -11,7 +11,7 @@ const AMOUNTS = new Map([
   [1_234_567, 'một triệu hai trăm ba mươi tư nghìn năm trăm sáu mươi bảy đồng'],
   [120_000_000, 'một trăm hai mươi triệu đồng'],
 ]);
-/** Also of more digits. */
+/** The screen must also name amounts of more digits. */
 const SEEN_AMOUNTS = [...AMOUNTS.keys(), 12_345_678_901, 9_999_999_999_999];
 /** Payments after which a box must still know an earlier one, and the time that they may have the screen. */
 const MANY = 25;
@@ -24,7 +24,7 @@ const IDLE_MS = 2 * ANNOUNCEMENT_MAX_MS;
 /** Brings something to the screen that is over some time later. Returns its content and amount. */
 type Show = (t: CheckContext) => Promise<{ content: string; amount: number }>;
 
-/** After these the box must become idle. */
+/** Screens after which the box must become idle. */
 const ENDS: readonly [title: string, show: Show][] = [
   ['a payment', paymentShown],
   ['the end of a lifetime', (t) => t.pushShown(t.order({ expiresInMs: 4_000 }))],
@@ -38,7 +38,7 @@ const ENDS: readonly [title: string, show: Show][] = [
   ],
 ];
 
-/** Between the first time that a payment is sent and the second. */
+/** Happens between the first time that a payment is sent and the second. */
 const REPETITIONS: readonly [
   when: string,
   needs: readonly BoxNeed[],

@@ -41,8 +41,8 @@ const FORGED: readonly [clause: string, title: string, forgery: Forgery][] = [
 ];
 
 /**
- * Only unchanged messages of the gateway count, once, and only in their session (PROTOCOL.md, clauses SIG, MSG-3 and
- * LIM-4).
+ * Messages that a box must refuse: it takes unchanged messages of its gateway only, once, and in their session
+ * (PROTOCOL.md, clauses SIG, MSG-3 and LIM-4).
  */
 export const SIGNING_CHECKS = [
   spec('SIG-1', 'a message that is not signed changes nothing', [], async (t) => {
@@ -131,7 +131,7 @@ export const SIGNING_CHECKS = [
   }),
 ];
 
-/** A signed message with another payload under its signature. */
+/** Returns a signed message with another payload under its signature. */
 export function tampered(signed: string, payload: string): string {
   const [head, , signature] = signed.split('.');
   return [head, Buffer.from(payload, 'utf8').toString('base64url'), signature].join('.');

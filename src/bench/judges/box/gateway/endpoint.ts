@@ -62,7 +62,7 @@ export interface EndpointWorld extends PeerWorld<TlsIdentity> {
 export interface LoginAttempt {
   transport: 'mqtt' | 'http';
   username: string;
-  /** Why it was refused; undefined if it was accepted. */
+  /** The reason of a refusal; undefined if it was accepted. */
   problem: string | undefined;
 }
 
@@ -93,7 +93,7 @@ export interface GatewayEndpoint {
   close(): Promise<void>;
 }
 
-/** Why a login is not that of the box (PROTOCOL.md, clause TOP-2); undefined if it is. */
+/** Returns why a login is not that of the box (PROTOCOL.md, clause TOP-2); undefined if it is. */
 export function loginProblem(identity: JudgedIdentity, username: string, password: string): string | undefined {
   const { terminalCode, secret } = identity;
   if (username !== terminalCode) return `it calls itself ${username || 'nothing'}, not ${terminalCode}`;

@@ -30,7 +30,7 @@ interface Stream extends Connection {
 /** Answers to posts instead of the right one. `hang`: no answer. */
 export type PostAnswer = 503 | 409 | 401 | 'hang';
 
-/** Gateway side of the box's HTTP connection (PROTOCOL.md, clause BOX-HTTP). */
+/** Serves the box's HTTP connection (PROTOCOL.md, clause BOX-HTTP). */
 export class HttpEndpoint implements GatewayEndpoint {
   readonly #identity: JudgedIdentity;
   readonly #world: EndpointWorld;
@@ -74,7 +74,7 @@ export class HttpEndpoint implements GatewayEndpoint {
     for (const socket of this.#sockets) socket.destroy();
   }
 
-  /** A restart ends all streams; the next ones have other challenges. */
+  /** Ends all streams, as a restart does. The next ones have other challenges. */
   async restart(): Promise<void> {
     for (const stream of this.#streams.values()) stream.cut();
   }

@@ -44,7 +44,10 @@ export class MessageSigner {
     this.#key = key;
   }
 
-  /** Before the welcome each message introduces the key: a box may ignore them all (PROTOCOL.md, clause MSG-4). */
+  /**
+   * Signs the next message. Before the welcome each one introduces the key, because a box may ignore them all
+   * (PROTOCOL.md, clause MSG-4).
+   */
   sign(payload: string, isWelcomed = true): string {
     this.#seq += 1;
     const signed = this.#write(payload, { seq: this.#seq });
@@ -52,7 +55,7 @@ export class MessageSigner {
     return signed;
   }
 
-  /** A forged message. It uses up no number: the next message gets the same one. */
+  /** Returns a forged message. It uses up no number: the next message gets the same one. */
   forge(payload: string, defects: Defects): string {
     return this.#write(payload, { seq: this.#seq + 1, ...defects });
   }
@@ -65,7 +68,7 @@ export class MessageSigner {
     return writeJws(key, { ...right, ...head } as Omit<SealHead, 'alg' | 'kid'>, payload);
   }
 
-  /** The first key of a session is introduced once, a later key in every message. */
+  /** Introduces a key: the first one of a session once, a later one in every message. */
   #introduction({ kid, jwk }: SigningKey, proof: string | false | undefined) {
     if (proof === false || (proof === undefined && kid === this.#firstKid)) return {};
     const { secret, ...where } = this.#session;

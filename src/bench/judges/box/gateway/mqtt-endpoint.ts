@@ -42,7 +42,7 @@ interface Published {
   retain?: boolean;
 }
 
-/** A gateway with its own broker (PROTOCOL.md, clauses TOP and PRE). */
+/** Serves the box's MQTT connection, with a broker of its own (PROTOCOL.md, clauses TOP and PRE). */
 export class MqttEndpoint implements GatewayEndpoint {
   readonly #identity: JudgedIdentity;
   readonly #world: EndpointWorld;
@@ -150,7 +150,7 @@ export class MqttEndpoint implements GatewayEndpoint {
     return presence;
   }
 
-  /** The presence in a publish. Reports its violations. */
+  /** Returns the presence in a publish. Reports its violations. */
   #presenceIn({ topic, payload, qos, retain = false }: Published, what: string): Presence | undefined {
     const { events } = this.#world;
     const expected = boxTopic(this.#identity.terminalCode, 'presence');

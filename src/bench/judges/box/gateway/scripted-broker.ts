@@ -15,7 +15,7 @@ const BAD_CREDENTIALS = 4;
 
 export type ConnectPacket = Parameters<NonNullable<AedesOptions['preConnect']>>[1];
 
-/** A broker that does what a check wants: breaks connections, is away, shows a wrong certificate. */
+/** Runs a broker that does what a check wants: it breaks connections, is away, or shows a wrong certificate. */
 export class ScriptedBroker {
   readonly aedes: Aedes;
   readonly #sockets = new Set<Socket>();
@@ -24,7 +24,7 @@ export class ScriptedBroker {
   tls: TlsListener | undefined;
   connectionCount = 0;
   port = 0;
-  /** Whether it ends each new connection at once. */
+  /** True if it ends each new connection at once. */
   isAway = false;
 
   private constructor(aedes: Aedes) {
@@ -35,7 +35,7 @@ export class ScriptedBroker {
     };
   }
 
-  /** If `tls` is undefined, it uses none. Throws ConfigError when the address cannot be used. */
+  /** Opens a broker, without TLS if `tls` is undefined. Throws ConfigError when the address cannot be used. */
   static async open(at: ListenAddress, rights: AedesOptions, tls: TlsIdentity | undefined): Promise<ScriptedBroker> {
     // No limit: above a limit aedes queues without bound, and thousands of queued calls overflow the stack.
     const aedes = await Aedes.createBroker({ ...rights, connectTimeout: CONNECT_TIMEOUT_MS, concurrency: 0 });
@@ -72,7 +72,7 @@ export class ScriptedBroker {
     return this.#connects.get(client);
   }
 
-  /** With QoS 1. Rejects at a closed broker. */
+  /** Publishes with QoS 1. Rejects at a closed broker. */
   publish(topic: string, payload: string | Uint8Array, retain = false): Promise<void> {
     const packet = { cmd: 'publish', topic, payload: Buffer.from(payload), qos: 1, retain, dup: false } as const;
     return new Promise((resolve, reject) => {
@@ -92,7 +92,7 @@ export class ScriptedBroker {
   }
 }
 
-/** The answer of a broker to a login that it refuses. */
+/** Returns the answer of a broker to a login that it refuses. */
 export function loginRefused(problem: string): AuthenticateError {
   return Object.assign(new Error(problem), { returnCode: BAD_CREDENTIALS }) as AuthenticateError;
 }

@@ -69,8 +69,8 @@ export interface GatewayPlace {
 }
 
 /**
- * A gateway for one box, over both transports. Checks tell it which messages to send; it collects the violations of the
- * box.
+ * Plays the gateway for one box, over both transports. Checks choose the messages that it sends. It records the
+ * violations of the box.
  */
 export class ScriptedGateway {
   readonly identity: JudgedIdentity;
@@ -89,9 +89,9 @@ export class ScriptedGateway {
   mode: WelcomeMode = {};
   /** Answer to a hello; a code is a refusal. */
   helloAnswer: 'welcome' | 'nothing' | Code = 'welcome';
-  /** Whether signs of life are answered. */
+  /** True if it answers signs of life. */
   answersAlive = true;
-  /** Whether reports are acknowledged at once. */
+  /** True if it acknowledges reports at once. */
   acksReports = true;
   /** Set to a sentence when a second box uses the same identity. */
   duplicateBox: string | undefined;
@@ -156,7 +156,7 @@ export class ScriptedGateway {
     session.connection.deliver(session.signer.sign(this.messageJson(body, session), session.isWelcomed));
   }
 
-  /** The JSON of a message; `more` replaces fields. */
+  /** Returns the JSON of a message; `more` replaces fields. */
   messageJson(body: DownBody, session = this.#current(), more: object = {}): string {
     const head = { v: MESSAGE_VERSION, id: this.random.uuid(), sentAtMs: this.clock.wallMs() };
     return JSON.stringify({ ...head, sessionId: session.sessionId, ...body, ...more });

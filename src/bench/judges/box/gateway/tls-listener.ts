@@ -14,7 +14,7 @@ export class TlsListener {
   port = 0;
 
   private constructor(identity: TlsIdentity, onSocket: (socket: TLSSocket) => void) {
-    // Otherwise a second message waits 40 ms in the system.
+    // Without noDelay a second message waits 40 ms in the system.
     const limits = { handshakeTimeout: HANDSHAKE_TIMEOUT_MS, noDelay: true };
     this.#server = createServer({ ...optionsOf(identity), ...limits }, (socket) => {
       socket.on('error', () => undefined);
@@ -37,7 +37,7 @@ export class TlsListener {
     return listener;
   }
 
-  /** Used from the next handshake on. */
+  /** Changes the certificate, from the next handshake on. */
   useIdentity(identity: TlsIdentity): void {
     this.#server.setSecureContext(optionsOf(identity));
   }

@@ -6,7 +6,7 @@ import type { Connection } from './endpoint.ts';
 
 type Head = ReadMessage<UpMessage>['jws']['head'];
 
-/** The clause that an unreadable message violates. */
+/** Returns the clause that an unreadable message violates. */
 export function clauseOfUnreadable({ code, reason }: { code: string; reason: string }, bytes: Uint8Array): string {
   const field = /^(terminalCode|serialNumber|type):/.exec(reason)?.[1];
   if (field !== undefined) return field === 'type' ? 'MSG-2' : 'LIM-5';
@@ -14,14 +14,14 @@ export function clauseOfUnreadable({ code, reason }: { code: string; reason: str
   return isSigned ? 'MSG-1' : 'SIG-1';
 }
 
-/** The clause that a message violates, by the code of its refusal. */
+/** Returns the clause that a message violates, by the code of its refusal. */
 export function clauseOf(code: SealRefusal, isHello = false): string {
   if (code === 'WRONG_SESSION') return 'MSG-4';
   if (code === 'KEY_UNKNOWN') return 'SIG-2';
   return isHello && code === 'MESSAGE_REPLAYED' ? 'SIG-2' : 'SIG-1';
 }
 
-/** Violations in a hello that can be read. */
+/** Returns the violations in a hello that can be read. */
 export function helloViolations(
   connection: Connection,
   hello: UpOf<'hello'>,
@@ -43,7 +43,10 @@ export function helloViolations(
   ]);
 }
 
-/** Numbers and times of a session must increase (PROTOCOL.md, clause SIG-1). */
+/**
+ * Returns the violations in the order of messages: numbers and times of a session must increase (PROTOCOL.md, clause
+ * SIG-1).
+ */
 export function orderViolations(last: { seq: number; sessionMs: number }, { seq, sessionMs }: Head): Violation[] {
   return violated([
     [seq !== last.seq + 1, 'SIG-1', `message ${seq} of its session came after ${last.seq}`],

@@ -77,7 +77,7 @@ export const CONNECTION_CHECKS: readonly DialectCheck[] = [
     const boxId = Buffer.from(`${service.identity.terminalCode}${service.random.uuid()}`).toString('base64url');
     const hasTaken = () => !service.isHeard || service.line?.filters.has(boxIdTopic(boxId)) === true;
     await t.expectSurvives(async () => {
-      // A box that asked in vain, as in the check before, may ask until it hears its own boxId.
+      // A box that asked in vain, as in the check before, may ask until its own boxId comes.
       for (const topic of service.answerTopics) await service.say(service.answer, { topic });
       await t.time.wait(TAKEN_MS);
       for (const topic of service.answerTopics) await service.say({ ...service.answer, boxId }, { topic });

@@ -79,7 +79,7 @@ async function judgeLink(t: CheckContext): Promise<void> {
   throw moneyOf(qr) === moneyOf(String(qrCode)) ? new Mismatch(reason) : new Breach(reason);
 }
 
-/** Whom a QR pays, and how much. */
+/** Returns whom a QR pays, and how much. */
 function moneyOf(qr: string): string | undefined {
   const decoded = decodeVietQr(qr);
   if (!decoded.ok) return undefined;

@@ -46,7 +46,10 @@ export async function payOrder(t: CheckContext, order: Order, change: object = {
   return { order, transactionId: await t.simulatePayment(order, change), since };
 }
 
-/** The callbacks for a payment so far: those with two of its content, amount and id, because one of these may be wrong. */
+/**
+ * Returns the callbacks for a payment so far: those with two of its content, amount and id, because one of these may be
+ * wrong.
+ */
 export function about(
   t: CheckContext,
   { order: { content, amount }, transactionId, since }: SimulatedPayment,
@@ -65,14 +68,14 @@ async function attempts(t: CheckContext, payment: SimulatedPayment, nth: number)
   return about(t, payment);
 }
 
-/** The first callback for a payment; undefined if none comes. */
+/** Returns the first callback for a payment; undefined if none comes. */
 export async function firstCallback(t: CheckContext, payment: SimulatedPayment): Promise<ReceivedRequest | undefined> {
   const [arrived] = await attempts(t, payment, 1);
   if (arrived !== undefined) keep(t, arrived);
   return arrived;
 }
 
-/** The body of the first callback. Throws PreconditionFailed if none comes. */
+/** Returns the body of the first callback. Throws PreconditionFailed if none comes. */
 export async function callbackBody(
   t: CheckContext,
   payment: SimulatedPayment,

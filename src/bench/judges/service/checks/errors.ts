@@ -17,7 +17,7 @@ import {
 
 const RAW_TIMEOUT_MS = 10_000;
 
-/** One refusal per endpoint; none needs a box. */
+/** Provokes one refusal per endpoint; none needs a box. */
 async function refusals(t: CheckContext): Promise<{ what: string; called: Answer }[]> {
   const order = t.newOrder();
   const push = t.orderPush(order, { terminalCode: 'VVB999999', serialNumber: '' });
@@ -72,7 +72,7 @@ export const errorChecks: readonly ServiceCheck[] = [
     }),
   ),
   gap('ERR-2', 'a request with two Hosts is 400', ['plain HTTP'], async (t) => {
-    // With right credentials: a service may look at these first.
+    // The credentials are right, because a service may look at these first.
     const authorization = `Authorization: ${basicOf(t.options.access)}\r\n`;
     const answer = await raw(t, (host) => `Host: ${host}\r\nHost: elsewhere.example\r\n${authorization}`);
     if (!/^HTTP\/1\.1 400 /.test(answer)) throw new Mismatch(`expected 400, is ${answer.slice(0, 60)}`);
@@ -142,7 +142,7 @@ export const codeChecks: readonly ServiceCheck[] = [
   }),
 ];
 
-/** The beginning of the answer to a request with these header lines. Throws NoAnswer. */
+/** Returns the beginning of the answer to a request with these header lines. Throws NoAnswer. */
 async function raw({ run }: CheckContext, head: (host: string) => string): Promise<string> {
   const { subject, evidence, signal } = run;
   const { hostname, port, host, pathname } = new URL(subject.options.access.baseUrl);

@@ -73,7 +73,7 @@ export const everyCallbackChecks: readonly ServiceCheck[] = [
   }),
 ];
 
-/** Payments that the service took, and of which the partner has heard nothing. */
+/** Returns the payments that the service took and did not report to the partner. */
 function lostPayments(t: CheckContext): AskedPayment[] {
   const all = callbacksOf(t);
   const ids = new Set(all.map(({ said }) => said.transactionid));
@@ -89,7 +89,7 @@ function lostPayments(t: CheckContext): AskedPayment[] {
   return payments.filter((it) => !ids.has(it.transactionId) && !isHeard(it));
 }
 
-/** The oldest generated order whose content nobody used again, and that a test callback can pay. */
+/** Returns the oldest generated order whose content nobody used again, and that a test callback can pay. */
 function oldestOrder(sent: readonly SentRequest[]): (Order & { orderId: string }) | undefined {
   const timesOf = new Map<unknown, number>();
   for (const { fields } of sent) timesOf.set(fields.content, (timesOf.get(fields.content) ?? 0) + 1);
@@ -125,7 +125,7 @@ function judgedCallbacks(t: CheckContext): { untrue: WrongCallback[]; unasked: W
   const untrue: WrongCallback[] = [];
   const unasked: WrongCallback[] = [];
   const paymentIds = new Map<unknown, unknown>();
-  // First those whose transactionid is known: only what they leave can have another one.
+  // Callbacks with a known transactionid come first: only what they leave can have another one.
   const [others = [], known = []] = [false, true].map((isKnown) =>
     callbacks.filter(({ said }) => ids.has(said.transactionid) === isKnown),
   );
@@ -162,7 +162,10 @@ function isSuccess(answer: CallbackAnswer | undefined): boolean {
   return answer === 'ok' || answer === 'wrong-shape' || (Number(answer) >= 200 && Number(answer) < 300);
 }
 
-/** The callbacks so far, without the requests of strangers, and without callbacks of an earlier run that are sent again. */
+/**
+ * Returns the callbacks so far, without requests of strangers, and without callbacks of an earlier run that are sent
+ * again.
+ */
 function callbacksOf({ subject }: CheckContext): Callback[] {
   const { listener, tag } = subject.options;
   const isEarlier = ({ said }: Callback) =>
@@ -190,7 +193,7 @@ function askedPayments(sent: readonly SentRequest[]): AskedPayment[] {
     });
 }
 
-/** The payment that a callback is about: by its transactionid if that is known, otherwise by its content. */
+/** Returns the payment that a callback is about: by its transactionid if that is known, otherwise by its content. */
 function paymentOf(
   payments: readonly AskedPayment[],
   said: Callback['said'],
@@ -204,13 +207,13 @@ function paymentOf(
   return alike.find(isOpen) ?? alike[0] ?? mine.find(isOpen) ?? mine[0];
 }
 
-/** Everything in a callback that is not true, in words. */
+/** Returns everything in a callback that is not true, in words. */
 function untrueIn(said: Callback['said'], { facts, transactionId }: AskedPayment, sent: readonly SentRequest[]) {
   // CBK-4 judges an empty id.
   const id = transactionId === undefined || transactionId === '' ? {} : { transactionid: transactionId };
   const wrong = wrongFacts({ ...facts, ...id }, said);
   const { orderId = '' } = said;
-  // Whether an order is found, and which of several equal ones, CBK-6 and GEN-7 judge.
+  // CBK-6 and GEN-7 judge whether an order is found, and which of several equal ones.
   const isOrder = orderId === '' || orderIdsOf(sent, facts).has(String(orderId));
   return isOrder ? wrong : [...wrong, `orderId: ${JSON.stringify(orderId)} is no order of that content and amount`];
 }

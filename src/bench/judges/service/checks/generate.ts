@@ -22,7 +22,7 @@ const CONTENTS = ['don hang So 7', 'Ban  3   Tang 2', ' DH 12 ', 'a B.c,d-e_f/g:
 /** Requests that are sent at the same time. */
 const TOGETHER = 4;
 
-/** A generate request for each qrType. */
+/** Returns a generate request for each qrType. */
 export function bodiesByType(t: CheckContext): Record<'dynamic' | 'static' | 'semi-dynamic', Record<string, unknown>> {
   const { orderId, transType, amount, ...every } = t.generateBody();
   const terminalCode = t.options.box?.terminalCode;
@@ -33,14 +33,14 @@ export function bodiesByType(t: CheckContext): Record<'dynamic' | 'static' | 'se
   };
 }
 
-/** The decoded QR of an answer. Throws PreconditionFailed without one: GEN-1 and QRP judge that. */
+/** Returns the decoded QR of an answer. Throws PreconditionFailed without one: GEN-1 and QRP judge that. */
 export async function decodedQr(t: CheckContext, body: Body): Promise<VietQr> {
   const called = await t.generate(body);
   if (called.status !== 200) throw new PreconditionFailed(`needs a QR: the answer is ${summaryOf(called)}`);
   return decodedIn(called);
 }
 
-/** The decoded QR in an answer. Throws PreconditionFailed without one. */
+/** Returns the decoded QR in an answer. Throws PreconditionFailed without one. */
 function decodedIn(called: Answer): VietQr {
   const { qrCode } = recordOf(called.json);
   const decoded = typeof qrCode === 'string' ? decodeVietQr(qrCode) : undefined;
@@ -62,7 +62,7 @@ async function expectMissing(t: CheckContext, body: Record<string, unknown>, fie
   });
 }
 
-/** One wrong field per refusal, in the order of clause GEN-2. */
+/** Returns one wrong field per refusal, in the order of clause GEN-2. */
 const WRONG: readonly (readonly [code: string, change: Record<string, unknown>])[] = [
   ['E02', { amount: 0 }],
   ['E03', { transType: 'X' }],
@@ -79,7 +79,7 @@ const MORE_WRONG: readonly (readonly [code: string, change: Record<string, unkno
   ['E34', { content: 'a@b' }],
 ];
 
-/** The specification has no terminalCode in generate: a service may ignore it. */
+/** Expects this code. The specification has no terminalCode in generate, so a service may take a wrong one (E35). */
 function expectWrong(called: Answer, code: string, what: string): void {
   mayBeTaken(() => expectCode(called, code, what), code === 'E35');
 }
@@ -132,7 +132,7 @@ export const generateChecks: readonly ServiceCheck[] = [
   gap('GEN-2', 'of several wrong fields the first in the order of the clause counts', [], (t) =>
     forEachCase([...WRONG.entries()], async ([index, [code]]) => {
       const changes = WRONG.slice(index).map(([, change]) => change);
-      // Reversed: if two changes have the same field, the first one must win.
+      // The list is reversed, because the first of two changes of one field must win.
       const body = Object.assign({}, t.generateBody(), ...changes.reverse());
       expectWrong(await t.generate(body), code, `${Object.keys(WRONG[index]?.[1] ?? {}).join()} and what follows`);
     }),
@@ -147,7 +147,7 @@ export const generateChecks: readonly ServiceCheck[] = [
   }),
   gap('GEN-3', 'each bank that is taken has its own BIN', [], async (t) => {
     await t.token();
-    // Each of an order of its own: GEN-5 judges an order that is asked for again.
+    // Each request has an order of its own: GEN-5 judges an order that is asked for again.
     const answers = await Promise.all(BANKS.map(({ code }) => t.generateWith({ bankCode: code })));
     await forEachCase([...BANKS.entries()], async ([index, { code, bin }]) => {
       const called = answers[index];

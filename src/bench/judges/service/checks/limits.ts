@@ -9,7 +9,7 @@ const BODY_BYTES_MAX = 65_536;
 /** It may name a store in generate (PROTOCOL.md, clause LEN-5). */
 const STORE_CODE = /^(?!VVB)/i;
 
-/** A generate request of exactly this many bytes. */
+/** Returns a generate request of exactly this many bytes. */
 function bodyOf(t: CheckContext, bytes: number): Body {
   const body = JSON.stringify({ ...t.generateBody(), ofALaterVersion: '' });
   return body.replace('"ofALaterVersion":""', `"ofALaterVersion":"${'x'.repeat(bytes - body.length)}"`);
@@ -56,7 +56,7 @@ export const limitChecks: readonly ServiceCheck[] = [
       const made = await t.generateWith({ terminalCode });
       const judge = () => expectCode(made, 'E35', `a QR for ${terminalCode}`);
       if (STORE_CODE.test(terminalCode)) return unlessTaken(made, judge);
-      // The specification has no terminalCode in generate: a service may ignore it.
+      // The specification has no terminalCode in generate, so a service may ignore it.
       mayBeTaken(judge);
       if (recordOf(made.json).qrCode !== undefined) throw new Mismatch('the refusal has a QR');
     }),

@@ -27,7 +27,7 @@ export const matchChecks: readonly ServiceCheck[] = [
       await pushShown(t, order, { orderId });
       await make(t, order, 'NEWER');
       await expectPaid(t, order, 'SHOWN');
-      // Otherwise the next check's box would get this payment.
+      // Without this the next check's box would get the payment.
       await box.find('payment', (it) => it.orderId === orderId);
     },
   ),

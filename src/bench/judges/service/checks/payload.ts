@@ -14,7 +14,7 @@ const NAPAS_ID = '0010A000000727';
 /** The published check value of CRC-16/CCITT-FALSE. */
 const CRC_OF_DIGITS = ['123456789', '29B1'] as const;
 
-/** The QR of an answer. Throws PreconditionFailed without one: GEN-1 judges that. */
+/** Returns the QR of an answer. Throws PreconditionFailed without one: GEN-1 judges that. */
 async function payloadOf(t: CheckContext, body: Body = t.generateBody()): Promise<string> {
   const called = await t.generate(body);
   const { qrCode } = recordOf(called.json);
@@ -75,7 +75,7 @@ export const payloadChecks: readonly ServiceCheck[] = [
     const decoded = decodeVietQr(payload);
     if (!decoded.ok && framed(payload) !== undefined) throw new Mismatch(`tag ${decoded.tag}: ${decoded.reason}`);
     if (!decoded.ok) throw new PreconditionFailed('needs a QR of tags, lengths and values: QRP-1 judges that');
-    // Not decoded by the gateway's code: the judge must not share its mistakes.
+    // The gateway's code does not decode it, because the judge must not share its mistakes.
     const merchant = framed(payload)?.get('38') ?? '';
     if (!merchant.startsWith(NAPAS_ID)) throw new Mismatch(`tag 38: expected ${NAPAS_ID}…, is ${merchant}`);
   }),

@@ -25,12 +25,12 @@ function payment(t: CheckContext, change: object = {}): Record<string, unknown> 
   return { ...t.paymentBody(), ...change };
 }
 
-/** A content of exactly this many characters. */
+/** Returns a content of exactly this many characters. */
 function longContent({ subject }: CheckContext, characters: number): string {
   return subject.newOrder().content.padEnd(characters, 'X').slice(0, characters);
 }
 
-/** The transaction id in an answer. Throws Mismatch unless it is SUCCESS. */
+/** Returns the transaction id in an answer. Throws Mismatch unless it is SUCCESS. */
 function transactionOf(called: Answer, what: string): string {
   expectOk(called, what);
   const { status, message } = recordOf(called.json);
@@ -38,7 +38,7 @@ function transactionOf(called: Answer, what: string): string {
   throw new Mismatch(`${what}: expected SUCCESS and a transaction id, is ${called.text}`);
 }
 
-/** One wrong field per refusal, in the order of clause CBK-2. */
+/** Returns one wrong field per refusal, in the order of clause CBK-2. */
 function wrongs(t: CheckContext): (readonly [code: string, change: Record<string, unknown>])[] {
   const other = BANKS.find(({ bin }) => bin !== t.bin)?.code;
   return [
@@ -114,7 +114,7 @@ export const paymentChecks: readonly ServiceCheck[] = [
   gap('CBK-2', "nobody pays into another partner's account: it is E77", ['sandbox', 'another partner'], async (t) => {
     const { second: as, secondAccount: bankAccount, secondBank: bankCode } = t.options;
     const what = "a test callback for another partner's account";
-    // First by the partner who has an endpoint: the other may be refused because he has none.
+    // The partner who has an endpoint calls first, because the other may be refused without one.
     await forEachCase(['C', 'D'], async (transType) => {
       if (bankAccount !== undefined) {
         expectCode(await t.simulate(payment(t, { bankAccount, bankCode, transType })), 'E77', `${what}, ${transType}`);

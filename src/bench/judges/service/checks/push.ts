@@ -23,7 +23,7 @@ interface Wrong {
   asSecond?: boolean;
 }
 
-/** One wrong field per refusal, in the order of clause SND-2; SND-5 judges a box that is off. */
+/** Returns one wrong field per refusal, in the order of clause SND-2; SND-5 judges a box that is off. */
 function wrongs(t: CheckContext, order: Order): Wrong[] {
   const { second, unlinkedBox } = t.options;
   const other = BANKS.find(({ bin }) => bin !== t.bin);
@@ -160,7 +160,7 @@ export const pushChecks: readonly ServiceCheck[] = [
     const list = wrongs(t, order);
     await forEachCase([...list.entries()], async ([index, { code, what }]) => {
       const rest = list.slice(index);
-      // Reversed: if two changes have the same field, the first one must win.
+      // The list is reversed, because the first of two changes of one field must win.
       const change = Object.assign({}, ...rest.map((it) => it.change).reverse());
       const asSecond = rest.some((it) => it.asSecond === true);
       expectCode(await sendWrong(t, order, change, asSecond), code, `${what}, and all that follows`);

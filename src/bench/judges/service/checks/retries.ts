@@ -33,7 +33,7 @@ export const retryChecks: readonly ServiceCheck[] = [
   ),
 ];
 
-/** All payments at the same time, each with an answer of its own. */
+/** Pays all at the same time, each with an answer of its own. */
 async function judgeFailures(t: CheckContext): Promise<void> {
   const listener = listenerOf(t);
   const cases = FAILURES.map((how) => ({ how, order: t.newOrder() }));

@@ -18,7 +18,7 @@ const NO_JSON = '{';
 /** Where a bearer is cut or changed that is right at its beginning. */
 const CHARS_FROM_END = 4;
 
-/** Wrong credentials. */
+/** Returns wrong credentials. */
 function wrongLogins({ username }: ServiceAccess): { what: string; authorization: string }[] {
   const basic = (text: string) => `Basic ${Buffer.from(text, 'utf8').toString('base64')}`;
   return [
@@ -30,7 +30,7 @@ function wrongLogins({ username }: ServiceAccess): { what: string; authorization
   ];
 }
 
-/** Passwords that are nearly right. */
+/** Returns credentials whose passwords are nearly right. */
 function nearPasswords({ username, password }: ServiceAccess): { what: string; authorization: string }[] {
   const near = [
     ['a password with one more character', `${password}x`],
@@ -52,7 +52,7 @@ function headerOf({ headers }: Answer, scheme: string): boolean {
   return new RegExp(`^${scheme}\\b`, 'i').test(headers['www-authenticate'] ?? '');
 }
 
-/** A generate request with this token. */
+/** Sends a generate request with this token. */
 function used(t: CheckContext, token: string): Promise<Answer> {
   return t.post(PATHS.generate, t.generateBody(), { headers: { authorization: `Bearer ${token}` } });
 }
@@ -209,7 +209,7 @@ interface BearerRequest {
   body: Body;
 }
 
-/** Requests in which nothing is wrong, so that a service which looks at no bearer does what they say. */
+/** Returns requests in which nothing is wrong, so that a service which looks at no bearer does what they say. */
 function rightRequests(t: CheckContext): BearerRequest[] {
   const { box, sandbox } = t.options;
   return [
@@ -230,7 +230,7 @@ function wrongBearers(good: string): Bearers {
   ];
 }
 
-/** Also bearers that are nearly right. */
+/** Returns wrong bearers, also some that are nearly right. */
 function nearBearers(good: string): Bearers {
   const [, claims, ...more] = good.split('.');
   const head = Buffer.from('{"alg":"none","typ":"JWT"}', 'utf8').toString('base64url');
@@ -260,7 +260,7 @@ async function withoutBearer(
   });
 }
 
-/** Not the last character of a signature: in base64url that one may have unused bits. */
+/** Changes one character. It is never the last one of a signature, which may have unused bits in base64url. */
 function changedAt(token: string, at: number): string {
   return `${token.slice(0, at)}${token[at] === 'A' ? 'B' : 'A'}${token.slice(at + 1)}`;
 }
