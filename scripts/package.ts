@@ -21,7 +21,9 @@ const SERIAL_PORTS = '@serialport/bindings-cpp';
 const SERIAL_PORTS_FILE = 'serial-ports/dist/index.cjs';
 /** The version of testcontainers for which the module `testcontainers` is made. */
 const CONTAINERS = { testcontainers: '>=11' };
-const CONTAINER_LIBRARY = 'lib/testing/container';
+/** As in `src`, because the library finds `cli.js` relative to its own place. */
+const LIBRARY = 'lib/bench/library';
+const CONTAINER_LIBRARY = `${LIBRARY}/container`;
 const CONTAINER_NAMES = ['PayboxContainer', 'StartedPayboxContainer'];
 
 const USAGE = `usage: npm run package [-- --out DIR]
@@ -88,7 +90,7 @@ async function makePrograms(folder: string): Promise<void> {
   const entry = { entryPoints: ['scripts/npm/launcher.ts'], outfile: launcher };
   await build({ ...FOR_HOSTS, target: ANY_NODE, ...entry, banner: { js: '#!/usr/bin/env node' } });
   await chmod(launcher, 0o755);
-  await makeLibrary(join(folder, 'lib/testing'));
+  await makeLibrary(join(folder, LIBRARY));
 }
 
 /**
@@ -134,7 +136,7 @@ async function writeModule(library: string, module: string, names: readonly stri
 
 /** Makes the types of the library, once for each system of modules. */
 async function makeTypes(folder: string): Promise<void> {
-  const library = join(folder, 'lib/testing');
+  const library = join(folder, LIBRARY);
   const made = join(folder, 'types');
   const options = ['--noEmit', 'false', '--declaration', '--emitDeclarationOnly', '--outDir', made];
   const compiler = ['module', 'target', 'lib', 'types'].flatMap((name) => [`--${name}`, COMPILER[name] ?? '']);
@@ -199,7 +201,7 @@ async function manifest(): Promise<object> {
     import: { types: `${library}.d.ts`, default: `${library}.js` },
     require: { types: `${library}.d.cts`, default: `${library}.cjs` },
   });
-  const library = typed('./lib/testing/index');
+  const library = typed(`./${LIBRARY}/index`);
   return {
     ...own,
     // This is the form that npm writes.

@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import { globSync, readFileSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
 import { describe, expect, it } from 'vitest';
@@ -46,11 +47,23 @@ function deadLinks(file: string, text: string): string[] {
   });
 }
 
+const FILES = execFileSync('git', ['ls-files'], { cwd: root, encoding: 'utf8' }).split('\n');
+
+/** Returns the paths in the code of a document's sentences that no file or folder of the project has. */
+function deadPaths(text: string): string[] {
+  const spans = [...proseOf(text).matchAll(/`([^`\n]+)`/g)].map(([, span = '']) => span);
+  const paths = spans.filter((it) =>
+    /^[a-z][\w.@-]*\/(?:[\w.@-]+\/)*(?:[\w.@-]+\.(?:ts|js|md|yaml|c|html|json))?$/.test(it),
+  );
+  return paths.filter((path) => !FILES.some((file) => `/${file}`.includes(`/${path}`)));
+}
+
 describe('the documents', () => {
-  it.each(DOCUMENTS)('have no cell of a table over 200 characters, and no dead link: %s', (file) => {
+  it.each(DOCUMENTS)('have no cell of a table over 200 characters, and no dead link or path: %s', (file) => {
     const text = textOf(file);
     expect(longCells(text)).toEqual([]);
     expect(deadLinks(file, text)).toEqual([]);
+    expect(deadPaths(text)).toEqual([]);
   });
 
   it.each(Object.entries(LINES_MAX))('have at most as many lines as a person reads at once: %s', (file, max) => {
@@ -63,5 +76,9 @@ describe('the documents', () => {
     const text =
       '# One word\n[a](#one-word) [b](#two) [c](README.md) [d](nothing.md) `[e](none.md)`\n    [f](none.md)\n';
     expect(deadLinks('README.md', text)).toEqual(['#two', 'nothing.md']);
+    expect(deadPaths('`lib/clock.ts` `lib/` `lib/none.ts` `none/` `/etc/paybox/agent.yaml`')).toEqual([
+      'lib/none.ts',
+      'none/',
+    ]);
   });
 });
