@@ -1,12 +1,111 @@
 import { describe, expect, it } from 'vitest';
-import { systemClock } from '../../src/lib/clock.ts';
+import { gatewayFindings } from '../../src/device/doctor/gateway.ts';
+import { type Clock, systemClock } from '../../src/lib/clock.ts';
 import { testGateway } from '../gateway/harness.ts';
 import { eventually } from '../support/net.ts';
+import { PROGRAMS, without } from '../support/programs.ts';
 import { postgresServer } from '../support/stores.ts';
-import { type Health, HOUR_MS, missing, note, settable, timesOf } from './clocks-fixture.ts';
+import { ADMIN_TOKEN, PARTNER, type Row, startMembers, type TestMember, tokenAt } from './members.ts';
+
+const { missing, note } = without(PROGRAMS.postgres);
+const HOUR_MS = 3_600_000;
+/** The token of a call, and the times in it. */
+const timesOf = (token: string) =>
+  JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString()) as { iat: number; exp: number };
+
+/** A calendar that a test sets; durations are those of the machine. */
+function settable(aheadMs = 0) {
+  let ahead = aheadMs;
+  const clock: Clock = { ...systemClock, wallMs: () => systemClock.wallMs() + ahead };
+  const setAhead = (ms: number) => {
+    ahead = ms;
+  };
+  return { clock, setAhead };
+}
+
+interface Health {
+  status: string;
+  clock?: { aheadMs: number; problem?: string };
+  cluster: { members: { id: string; url: string; aheadMs: number | null }[] };
+}
 
 describe.skipIf(missing)(`clocks that are not that of the database${note}`, () => {
   const server = postgresServer();
+  const healthOf = async ({ admin }: Pick<TestMember, 'admin'>) => {
+    const { status, body } = await admin('/healthz');
+    return { ...(body as Health), httpStatus: status };
+  };
+
+  it('TOK-2 SHA-10 members whose clocks are hours apart take the tokens of each other, and say which clock is wrong', async () => {
+    const [behind, ahead] = [settable(-HOUR_MS), settable(2 * HOUR_MS)];
+    const cluster = await startMembers({
+      ...{ databaseUrl: await server().database(), members: 3, shards: 6, accounts: 18 },
+      clocks: [behind.clock, ahead.clock],
+    });
+    const [first, second, third] = cluster.members as [TestMember, TestMember, TestMember];
+    for (const at of cluster.members) {
+      const { token } = await tokenAt(at, PARTNER);
+      const { iat, exp } = timesOf(token);
+      expect(exp - iat).toBe(300);
+      expect(Math.abs(iat * 1000 - systemClock.wallMs())).toBeLessThan(5_000);
+      const answers = cluster.accounts.map(async ({ bankAccount }, i) => {
+        const order = { bankAccount, bankCode: 'MB', userBankName: 'SHOP', amount: 5_000, content: `DH${i}` };
+        const answer = await fetch(`${at.baseUrl}/api/qr/generate-customer`, {
+          method: 'POST',
+          headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+          body: JSON.stringify({ ...order, orderId: `DH${i}`, transType: 'C', qrType: 0 }),
+        });
+        return answer.status;
+      });
+      expect(new Set(await Promise.all(answers))).toEqual(new Set([200]));
+    }
+    for (const [member, aheadMs] of [
+      [first, -HOUR_MS],
+      [second, 2 * HOUR_MS],
+      [third, 0],
+    ] as const) {
+      const { status, clock } = await healthOf(member);
+      expect(status).toBe('ok');
+      expect(Math.abs((clock?.aheadMs ?? Number.NaN) - aheadMs)).toBeLessThan(1_000);
+      expect(clock?.problem).toEqual(
+        aheadMs === 0 ? undefined : expect.stringContaining(`${Math.abs(aheadMs) / 1000} s`),
+      );
+      const told = member.log.filter(({ event }) => event === 'clock-skewed');
+      expect(told).toHaveLength(aheadMs === 0 ? 0 : 1);
+    }
+    await eventually('each member to see the clocks of all', async () => {
+      const { members } = (await healthOf(third)).cluster;
+      const seen = members
+        .map(({ aheadMs }) => Math.round((aheadMs ?? Number.NaN) / HOUR_MS))
+        .toSorted((a, b) => a - b);
+      return seen.join() === '-1,0,2';
+    });
+    const { port } = new URL(third.origin);
+    const file = {
+      mode: 'sandbox',
+      http: { host: '127.0.0.1', port: Number(port) },
+      cluster: {},
+      sources: [],
+    } as const;
+    const findings = await gatewayFindings({ ...file, dataDir: third.dataDir, adminToken: ADMIN_TOKEN });
+    expect(findings.find(({ check }) => check === 'cluster')).toMatchObject({
+      result: 'warning',
+      found: expect.stringContaining(`the clock of the member at ${first.origin} is 3600 s behind`),
+      fix: expect.stringContaining('NTP'),
+    });
+    ahead.setAhead(0);
+    await eventually('it to be right again', () => second.log.find(({ event }) => event === 'clock-recovered'));
+    expect((await healthOf(second)).clock?.problem).toBeUndefined();
+    ahead.setAhead(HOUR_MS);
+    await eventually('the next episode', () => second.log.filter(({ event }) => event === 'clock-skewed').length === 2);
+  });
+
+  it('TOK-2 a gateway with a store of its own has no other clock to compare with', async () => {
+    const gateway = await testGateway({ config: { mqtt: null } });
+    const health = (await (await fetch(`${gateway.origin}/healthz`)).json()) as Row;
+    expect(Object.keys(health)).toEqual(['status', 'mode', 'callbacks']);
+  });
+
   it('TOK-2 a gateway alone whose clock jumps goes on with its tokens, and says so', async () => {
     const { clock, setAhead } = settable();
     const gateway = await testGateway({ clock, config: { databaseUrl: await server().database(), mqtt: null } });
