@@ -55,7 +55,7 @@ it('REG-4 /admin/openapi.json has every route below /admin/v1, and no other', as
   expect(all.length).toBeGreaterThan(35);
 });
 
-it('REG-4 ERR-1 real calls, answers and refusals fit it', async () => {
+it('REG-4 ERR-1 real calls, answers and refusals fit /admin/openapi.json', async () => {
   const gateway = await testGateway(STORE);
   await connectFakeBox({ gateway, identity: BOX1, transport: 'http' });
   const { json, api } = await read(gateway);
@@ -147,7 +147,7 @@ it.each([
   expect([answer.status, reason, message]).toEqual([...expected, 'E46']);
 });
 
-it('ERR-1 documents no code that the table of codes lacks', async () => {
+it('ERR-1 /admin/openapi.json documents no code that the table of codes lacks', async () => {
   const { json } = await read(await testGateway());
   const codes = [...JSON.stringify(json).matchAll(/"enum":(\["E46".*?\])/g)].flatMap(
     ([, list = '[]']) => JSON.parse(list) as string[],

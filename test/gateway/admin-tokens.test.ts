@@ -32,7 +32,7 @@ const list = async (gateway: TestGateway, query = '') =>
 describe.each(ENGINES)('tokens in $name', ({ missing, places }) => {
   const place = places();
 
-  it.skipIf(missing)('ROL-4 are made, listed and revoked; only their digest is stored', async () => {
+  it.skipIf(missing)('ROL-4 tokens are made, listed and revoked; only their digest is stored', async () => {
     const at = await place();
     const clock = new VirtualClock();
     const { dataDir, ...rest } = at;
@@ -125,7 +125,7 @@ it.each([
   expect(await list(gateway)).toHaveLength(1);
 });
 
-it('ROL-4 THR-38 revoking ends what the token has open at once, and nothing of others', async () => {
+it('ROL-4 THR-38 revoking a token ends what it has open at once, and nothing of others', async () => {
   const gateway = await testGateway({ config: { adminToken: ROOT, mqtt: null } });
   const watch = (token: string) => openStream(`${gateway.origin}/_mock/events`, token);
   const gone = await add(gateway, { name: 'gone', role: 'viewer' });

@@ -26,7 +26,7 @@ async function ordersOf(gateway: TestGateway): Promise<unknown[]> {
 }
 
 describe('MOD-3 once a gateway takes money, what its sandbox had', () => {
-  it('MAT-5 SYN-11 CHK-3 counts in no sum of an order, nor as its payment', async () => {
+  it('MAT-5 SYN-11 CHK-3 a test payment counts in no sum of an order at a live gateway, nor as its payment', async () => {
     const { told, sandbox, live } = await shop();
     const before = await sandbox();
     for (const orderId of ['OPEN', 'FULL']) await before.generate({ orderId, content: orderId, amount: 100_000 });
@@ -63,7 +63,7 @@ describe('MOD-3 once a gateway takes money, what its sandbox had', () => {
     ]);
   });
 
-  it('MAT-2 MAT-5 is missing from an order that it paid in part, and the money is not taken for the whole', async () => {
+  it('MAT-2 MAT-5 a test payment is missing from an order that it paid in part, and the money is not taken for the whole', async () => {
     const { told, sandbox, live } = await shop();
     const code = { contentPrefix: 'code' };
     const before = await sandbox(code);
@@ -87,7 +87,7 @@ describe('MOD-3 once a gateway takes money, what its sandbox had', () => {
     expect(await ordersOf(again)).toEqual([['HALF', 'paid', 141_000]]);
   });
 
-  it('SYN-5 is not told to a partner again, and counts as its test in the lists', async () => {
+  it('SYN-5 a test payment is not sent to a partner again by a live gateway, and the lists count it as a test', async () => {
     const { told, sandbox, live } = await shop();
     const before = await sandbox();
     await pay(before, 1, 'nothing', 40_000);

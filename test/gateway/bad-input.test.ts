@@ -75,7 +75,7 @@ const BODIES: readonly (readonly [name: string, body: string | Buffer])[] = [
 ];
 
 describe.each(ENDPOINTS)('a request to %s that is not one', (path) => {
-  it('ERR-1 ERR-3 ERR-5 is E46: a body that is no JSON object in UTF-8', async () => {
+  it('ERR-1 ERR-3 ERR-5 a body that is no JSON object in UTF-8 is refused with E46', async () => {
     const stage = await ready();
     await expectRefused(
       stage.gateway,
@@ -84,7 +84,7 @@ describe.each(ENDPOINTS)('a request to %s that is not one', (path) => {
     expectUntold(stage);
   });
 
-  it('ERR-2 ERR-3 is 415 E46 with another content type', async () => {
+  it('ERR-2 ERR-3 another content type is refused with 415 E46', async () => {
     const stage = await ready();
     const body = Buffer.from(JSON.stringify(RIGHT[path]));
     const types = [
@@ -98,7 +98,7 @@ describe.each(ENDPOINTS)('a request to %s that is not one', (path) => {
     expectUntold(stage);
   });
 
-  it('ERR-2 ERR-3 LIM-4 is 413 E46 one byte beyond the limit, and taken at the limit', async () => {
+  it('ERR-2 ERR-3 LIM-4 a body one byte beyond the limit is refused with 413 E46, and one at the limit accepted', async () => {
     const stage = await ready();
     const right = JSON.stringify(RIGHT[path]);
     await expectRefused(stage.gateway, [[path, right.padEnd(BODY_BYTES_MAX + 1), 'E46', { status: 413 }]]);
@@ -106,7 +106,7 @@ describe.each(ENDPOINTS)('a request to %s that is not one', (path) => {
     expect((await stage.gateway.post(path, right.padEnd(BODY_BYTES_MAX))).status).toBe(200);
   });
 
-  it('ERR-2 LIM-4 is 413 E46 when the length is not told before', async () => {
+  it('ERR-2 LIM-4 a body beyond the limit is refused with 413 E46 when its length is not sent before', async () => {
     const stage = await ready();
     const before = await kept(stage.gateway);
     const authorization = `Bearer ${await stage.gateway.token()}`;
@@ -115,7 +115,7 @@ describe.each(ENDPOINTS)('a request to %s that is not one', (path) => {
     expectUntold(stage);
   });
 
-  it('ERR-2 ERR-5 is 401 E74 with a token that has expired', async () => {
+  it('ERR-2 ERR-5 a token that has expired is refused with 401 E74', async () => {
     const clock = new VirtualClock();
     const gateway = await testGateway({ clock });
     const headers = { authorization: `Bearer ${await gateway.token()}` };
@@ -127,7 +127,7 @@ describe.each(ENDPOINTS)('a request to %s that is not one', (path) => {
     expect((await kept(gateway)).slice(1)).toEqual([[], [], []]);
   });
 
-  it('ERR-2 ERR-5 is 405 with another method', async () => {
+  it('ERR-2 ERR-5 another method is refused with 405', async () => {
     const gateway = await testGateway();
     for (const method of ['GET', 'HEAD', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']) {
       const answer = await fetch(`${gateway.baseUrl}${path}`, { method });
@@ -137,7 +137,7 @@ describe.each(ENDPOINTS)('a request to %s that is not one', (path) => {
     expect(gateway.refusals()).toHaveLength(6);
   });
 
-  it('ERR-4 drops unknown fields and names them in the log once', async () => {
+  it('ERR-4 unknown fields are dropped and named in the log once', async () => {
     const stage = await ready();
     const strange = `{"__proto__":{"amount":1},"constructor":1,"extra":"private",${JSON.stringify(RIGHT[path]).slice(1)}`;
     const { status, body } = await stage.gateway.post(path, strange);
@@ -169,7 +169,7 @@ function chunked(
 }
 
 describe('values that no field should hold', () => {
-  it('ERR-3 ERR-5 is refused by the code of its field', async () => {
+  it('ERR-3 ERR-5 a value that no field should hold is refused by the code of its field', async () => {
     const stage = await ready();
     const values = [
       [GENERATE, 'amount', '1e400', 'E02'],
@@ -197,7 +197,7 @@ describe('values that no field should hold', () => {
     expectUntold(stage);
   });
 
-  it('ERR-3 takes the last of two equal keys, for the checkSum too', async () => {
+  it('ERR-3 the last of two equal keys counts, for the checkSum too', async () => {
     const { gateway, box } = await ready();
     const twice = (first: string, right: object) => `{${first},${JSON.stringify(right).slice(1)}`;
     expect((await gateway.post(GENERATE, twice('"amount":1', order()))).body.amount).toBe('50000');
@@ -224,7 +224,7 @@ describe('values that no field should hold', () => {
 });
 
 describe('addresses that are not there', () => {
-  it('ERR-2 ERR-5 is 404 at any other address', async () => {
+  it('ERR-2 ERR-5 any other address is answered 404', async () => {
     const gateway = await testGateway();
     for (const path of [
       ...['/nothing', '/vqr', '/vqr/', '/vqr/api/token_generate/', '/vqr/api/TOKEN_GENERATE', '/api/token_generate'],
@@ -238,7 +238,7 @@ describe('addresses that are not there', () => {
     expect(JSON.stringify(gateway.log)).not.toContain('abc-private');
   });
 
-  it('ERR-2 is 405 with another method', async () => {
+  it('ERR-2 another method at an unknown address is answered 405', async () => {
     const gateway = await testGateway();
     for (const [method, path, allow] of [
       ['POST', '/', 'GET'],
@@ -256,7 +256,7 @@ describe('addresses that are not there', () => {
     }
   });
 
-  it('ERR-1 ERR-5 is answered, and logged, although it is not HTTP', async () => {
+  it('ERR-1 ERR-5 a request that is not HTTP is answered and logged', async () => {
     const gateway = await testGateway();
     for (const bytes of [
       'nonsense\r\n\r\n',

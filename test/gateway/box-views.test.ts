@@ -33,20 +33,20 @@ async function codes(page: BoxPage, shard?: number): Promise<string[]> {
 }
 
 describe('the list of boxes', () => {
-  it('is read in parts', async () => {
+  it('the list of boxes is read in parts', async () => {
     const { directory, pages } = directoryOf();
     expect(await boxViews({ limit: 10_000 }, hub, directory, undefined)).toHaveLength(ALL.length);
     expect(Math.max(...pages)).toBeLessThan(500);
   });
 
-  it('begins after the box that is named, and ends with its limit', async () => {
+  it('the list of boxes begins after the box that is named, and ends with its limit', async () => {
     const wanted = ALL.slice(301, 301 + 600).map((it) => it.terminalCode);
     expect(await codes({ limit: 600, after: 'VVB000300' })).toEqual(wanted);
     expect(await codes({ limit: 5, after: 'VVB000997' })).toEqual(['VVB000998', 'VVB000999']);
     expect(await codes({ limit: 5, after: 'VVB000999' })).toEqual([]);
   });
 
-  it('has each box once in a cluster, in the shard of its account', async () => {
+  it('the list of boxes has each box once in a cluster, in the shard of its account', async () => {
     const parts = await Promise.all(Array.from({ length: COUNT }, (_, shard) => codes({ limit: 10_000 }, shard)));
     expect(parts.flat().toSorted()).toEqual(ALL.map((it) => it.terminalCode));
     for (const part of parts) expect(part.length).toBeGreaterThan(0);

@@ -28,7 +28,7 @@ const shown = (sessionId: string = SESSION) => message('shown', { sessionId, pus
 const HELLO = { ...BOX1, agentVersion: '', display: '', shownPushId: null };
 
 describe('a box over HTTP', () => {
-  it('BOX-HTTP-1 BOX-HTTP-2 reads its stream and posts its messages', async () => {
+  it('BOX-HTTP-1 BOX-HTTP-2 a box over HTTP reads its stream and posts its messages', async () => {
     const gateway = await testGateway(httpOnly);
     const box = await connectFakeBox({ gateway, identity: BOX1, transport: 'http' });
     expect((await gateway.sendQr()).status).toBe(200);
@@ -36,7 +36,7 @@ describe('a box over HTTP', () => {
     expect(await post(gateway, box.sealed(shown(box.sessionId)), headersOf(BOX1, box.sessionId))).toEqual([202, null]);
   });
 
-  it('BOX-HTTP-4 answers 401 to whoever is not the box', async () => {
+  it('BOX-HTTP-4 the gateway answers 401 to whoever is not the box', async () => {
     const gateway = await testGateway(httpOnly);
     for (const headers of [
       headersOf({ ...BOX1, secret: BOX2.secret }),
@@ -53,7 +53,7 @@ describe('a box over HTTP', () => {
     expect(JSON.stringify(gateway.log)).not.toContain('secret-of-box');
   });
 
-  it('BOX-HTTP-1 BOX-HTTP-4 answers 400 to a session that is none', async () => {
+  it('BOX-HTTP-1 BOX-HTTP-4 the gateway answers 400 to an illegal session', async () => {
     const gateway = await testGateway(httpOnly);
     for (const sessionId of ['', 'x', `${SESSION}0`]) {
       const headers = headersOf(BOX1, sessionId);
@@ -63,7 +63,7 @@ describe('a box over HTTP', () => {
     }
   });
 
-  it('MSG-3 BOX-HTTP-4 answers 400 E46 to what is no message of the box, logs it once and changes nothing', async () => {
+  it('MSG-3 BOX-HTTP-4 the gateway answers 400 E46 to an illegal message of a box, logs it once and changes nothing', async () => {
     const gateway = await testGateway(httpOnly);
     const box = await connectFakeBox({ gateway, identity: BOX1, transport: 'http' });
     for (const bytes of [
@@ -81,7 +81,7 @@ describe('a box over HTTP', () => {
     expect((await gateway.sendQr()).status).toBe(200);
   });
 
-  it('BOX-HTTP-4 begins no session by the hello of another one than the stream is of, although it answers its challenge', async () => {
+  it('BOX-HTTP-4 the gateway begins no session by the hello of another stream, although it answers its challenge', async () => {
     const gateway = await testGateway(httpOnly);
     const box = await connectFakeBox({ gateway, identity: BOX1, transport: 'http' });
     const other = new FakeBox({ gateway, identity: BOX1, transport: 'http' });
@@ -92,7 +92,7 @@ describe('a box over HTTP', () => {
     expect(await gateway.mock<unknown>('/boxes/VVB000001')).toMatchObject({ online: true, sessionId: box.sessionId });
   });
 
-  it('LIM-4 BOX-HTTP-4 answers 413 to more than a message may have', async () => {
+  it('LIM-4 BOX-HTTP-4 the gateway answers 413 to a message beyond the limit', async () => {
     const gateway = await testGateway(httpOnly);
     const box = await connectFakeBox({ gateway, identity: BOX1, transport: 'http' });
     const headers = headersOf(BOX1, box.sessionId);
@@ -101,7 +101,7 @@ describe('a box over HTTP', () => {
     expect(gateway.refusals()).toEqual(['E46', 'E46']);
   });
 
-  it('BOX-HTTP-2 SIG-3 takes a message that is posted twice once, and says that it was taken', async () => {
+  it('BOX-HTTP-2 SIG-3 the gateway processes a message that is posted twice once, and answers that it has it', async () => {
     const gateway = await testGateway(httpOnly);
     const box = await connectFakeBox({ gateway, identity: BOX1, transport: 'http' });
     const sealed = box.sealed(shown(box.sessionId));
@@ -115,7 +115,7 @@ describe('a box over HTTP', () => {
     ]);
   });
 
-  it('BOX-HTTP-4 answers 409 to a message without its stream', async () => {
+  it('BOX-HTTP-4 the gateway answers 409 to a message without its stream', async () => {
     const gateway = await testGateway(httpOnly);
     expect(await post(gateway, 'x')).toEqual([409, failed('E46')]);
     const box = await connectFakeBox({ gateway, identity: BOX1, transport: 'http' });
@@ -138,7 +138,7 @@ describe('a box over HTTP', () => {
     return heard;
   };
 
-  it('BOX-HTTP-3 hears a comment every 10 s', async () => {
+  it('BOX-HTTP-3 a box over HTTP gets a comment every 10 s', async () => {
     const clock = new VirtualClock();
     const gateway = await testGateway({ ...httpOnly, clock });
     const heard = listen(gateway);
@@ -154,7 +154,7 @@ describe('a box over HTTP', () => {
     await eventually('neither', () => !ownMs.some((ms) => clock.sleeping().includes(ms)));
   });
 
-  it('BOX-HTTP-3 is cut off and offline when it has posted nothing for 15 s; a sign of life keeps it', async () => {
+  it('BOX-HTTP-3 a box over HTTP is cut off and offline when it has posted nothing for 15 s; a heartbeat keeps it', async () => {
     const clock = new VirtualClock();
     const gateway = await testGateway({ ...httpOnly, clock });
     const heard = listen(gateway);
@@ -196,7 +196,7 @@ describe('a box over HTTP', () => {
     expect(second.of('show')).toHaveLength(1);
   });
 
-  it('BOX-HTTP-2 is told with 503 that its message was not taken, when too many wait for the store', async () => {
+  it('BOX-HTTP-2 a box over HTTP gets 503 for its message when too many wait for the store', async () => {
     const stored = Promise.withResolvers<void>();
     const orders = { failUnfinished: () => stored.promise };
     const settings = { setting: async (_name: string, make: () => string) => make() };

@@ -15,7 +15,7 @@ const isOnline = async (gateway: TestGateway) =>
 const presence = (online: boolean, sessionId: string) => boxPresence(BOX1, sessionId, online);
 
 describe('a box over MQTT', () => {
-  it('TOP-1 is told with QoS 1 on its own topic, and nothing of it is retained', async () => {
+  it('TOP-1 a box over MQTT gets messages with QoS 1 on its own topic, and none is retained', async () => {
     const gateway = await testGateway();
     const watcher = await loginAs(gateway, BOX1);
     await watcher.client.subscribeAsync(boxTopic(BOX1.terminalCode, 'down'), { qos: 1 });
@@ -32,7 +32,7 @@ describe('a box over MQTT', () => {
     expect(late.received.map((it) => it.topic)).toEqual([GATEWAY_PRESENCE_TOPIC]);
   });
 
-  it('PRE-1 PRE-2 finds the retained birth of the gateway', async () => {
+  it('PRE-1 PRE-2 a box over MQTT finds the retained birth of the gateway', async () => {
     const gateway = await testGateway();
     const { client, received } = await loginAs(gateway, BOX1);
     await client.subscribeAsync(GATEWAY_PRESENCE_TOPIC, { qos: 1 });
@@ -41,7 +41,7 @@ describe('a box over MQTT', () => {
     expect(JSON.parse(birth?.payload ?? '')).toEqual({ v: 1, online: true, sessionId: UUID });
   });
 
-  it('PRE-3 is offline with the presence of its session, and not with that of an earlier one', async () => {
+  it('PRE-3 a box over MQTT is offline with the presence of its session, and not with that of an earlier one', async () => {
     const gateway = await testGateway();
     const box = await connectFakeBox({ gateway, identity: BOX1, transport: 'mqtt' });
     const { client } = await loginAs(gateway, BOX1);
@@ -56,7 +56,7 @@ describe('a box over MQTT', () => {
     expect((await gateway.sendQr()).body.message).toBe('BOX_OFFLINE');
   });
 
-  it('PRE-3 THR-26 is not offline because somebody with its login says so, nor by the proof of something else', async () => {
+  it('PRE-3 THR-26 a box over MQTT is not offline because somebody with its login says so, nor by the proof of something else', async () => {
     const gateway = await testGateway();
     const box = await connectFakeBox({ gateway, identity: BOX1, transport: 'mqtt' });
     const { client } = await loginAs(gateway, BOX1);
@@ -81,7 +81,7 @@ describe('a box over MQTT', () => {
     expect((await gateway.sendQr()).body.status).toBe('SUCCESS');
   });
 
-  it('MSG-12 is told by name when it speaks in a session that is over, whatever it says, but not for each message', async () => {
+  it('MSG-12 a box that speaks in a session that is over is told so by name, whatever it sends, but not for each message', async () => {
     const gateway = await testGateway();
     const box = await connectFakeBox({ gateway, identity: BOX1, transport: 'mqtt' });
     const { client } = await loginAs(gateway, BOX1);
@@ -99,7 +99,7 @@ describe('a box over MQTT', () => {
     expect(box.heard).toEqual([]);
   });
 
-  it('PRE-3 is offline when its only connection ends without a last will', async () => {
+  it('PRE-3 a box over MQTT is offline when its only connection ends without a last will', async () => {
     const gateway = await testGateway();
     const login = await loginAs(gateway, BOX1);
     await sayHello(login, BOX1);
@@ -108,7 +108,7 @@ describe('a box over MQTT', () => {
     await eventually('offline', async () => !(await isOnline(gateway)));
   });
 
-  it('MSG-3 changes nothing by what is no message of it, which is logged once', async () => {
+  it('MSG-3 an illegal message of a box over MQTT changes nothing, and is logged once', async () => {
     const gateway = await testGateway();
     const box = await connectFakeBox({ gateway, identity: BOX1, transport: 'mqtt' });
     const { client } = await loginAs(gateway, BOX1);
@@ -137,7 +137,7 @@ describe('a box over MQTT', () => {
     expect(box.received.map((it) => it.type)).toEqual(['welcome', ...payloads.map(() => 'show')]);
   });
 
-  it('TOP-2 TOP-3 says hello with its own login only', async () => {
+  it('TOP-2 TOP-3 a box over MQTT says hello with its own login only', async () => {
     const gateway = await testGateway();
     const other = await connectFakeBox({ gateway, identity: BOX2, transport: 'mqtt', hello: false });
     const { terminalCode, serialNumber } = BOX1;

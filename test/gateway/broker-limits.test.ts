@@ -49,7 +49,7 @@ function floodOfQos2(gateway: TestGateway): { isEnded: () => boolean; answers: s
 }
 
 describe('the embedded broker, of one box', () => {
-  it('TOP-1 THR-27 keeps nothing of what is published with QoS 2, and ends who does', {
+  it('TOP-1 THR-27 the embedded broker stores nothing that is published with QoS 2, and ends who does', {
     timeout: 120_000,
   }, async () => {
     const gateway = await testGateway();
@@ -67,13 +67,13 @@ describe('the embedded broker, of one box', () => {
     expect(box.of('show')).toHaveLength(1);
   });
 
-  it('TOP-3 refuses a last will with QoS 2', async () => {
+  it('TOP-3 the embedded broker refuses a last will with QoS 2', async () => {
     const gateway = await testGateway();
     const will = { topic: boxTopic(BOX1.terminalCode, 'presence'), payload: Buffer.from('{}'), qos: 2 as const };
     await expect(loginAs(gateway, BOX1, { will })).rejects.toThrow();
   });
 
-  it('TOP-6 THR-18 THR-27 has eight connections, and never ends the one in use for one too many', async () => {
+  it('TOP-6 THR-18 THR-27 a box has eight connections at most, and one too many never ends the one in use', async () => {
     const gateway = await testGateway();
     const box = await connectFakeBox({ gateway, identity: BOX1, transport: 'mqtt' });
     // The will of whoever has overheard the session says that it is this one.
@@ -88,7 +88,7 @@ describe('the embedded broker, of one box', () => {
     expect(gateway.logged('mqtt-connection-ended')).toHaveLength(23);
   });
 
-  it('TOP-6 THR-18 ends those of the address that has most: a box that comes from another one gets in', async () => {
+  it('TOP-6 THR-18 one connection too many ends one of the address that has most: a box from another address gets in', async () => {
     const gateway = await testGateway();
     const strangers: MqttClient[] = [];
     for (let n = 0; n < 8; n += 1) strangers.push(await connectFrom(gateway, '127.0.0.9', BOX1));
@@ -123,7 +123,7 @@ const codeOf = (login: Promise<unknown>) =>
   );
 
 describe('guesses at the login of a box over MQTT', () => {
-  it('TOK-6 THR-2 THR-35 are refused from the 31st on, and keep no box out', async () => {
+  it('TOK-6 THR-2 THR-35 guesses at a login over MQTT are refused from the 31st on, and keep no box out', async () => {
     const clock = new VirtualClock();
     const gateway = await testGateway({ clock });
     const wrong = { ...BOX1, secret: 'wrong' };
@@ -144,7 +144,7 @@ describe('guesses at the login of a box over MQTT', () => {
     expect(await codeOf(connectFrom(gateway, '127.0.0.2', stranger))).toBe(4);
   });
 
-  it('TOK-6 THR-2 have one budget with those over HTTP', async () => {
+  it('TOK-6 THR-2 guesses at a login over MQTT have one budget with those over HTTP', async () => {
     const gateway = await testGateway({ clock: new VirtualClock() });
     const authorization = `Basic ${Buffer.from(`${BOX1.terminalCode}:x`).toString('base64')}`;
     const guess = () => fetch(`${gateway.origin}/box/v1/stream`, { headers: { authorization } });
@@ -152,7 +152,7 @@ describe('guesses at the login of a box over MQTT', () => {
     expect(await codeOf(connectFrom(gateway, '127.0.0.1', { ...BOX1, secret: 'wrong' }))).toBe(3);
   });
 
-  it('TOK-6 THR-2 keep no gateway from its own broker, whose name is worth nothing from outside', async () => {
+  it('TOK-6 THR-2 guesses over MQTT keep no gateway from its own broker, whose name is worth nothing from outside', async () => {
     const { broker } = await bareBroker();
     const mqttUrl = broker.url;
     const posing = { terminalCode: broker.login.username, serialNumber: '', secret: 'x' };

@@ -9,7 +9,7 @@ import { BOX1, BOX2 } from './harness.ts';
 import { loginAs } from './mqtt-login.ts';
 
 describe('the embedded broker', () => {
-  it('TOP-5 cuts off a box that reads nothing: it costs little memory, and no other box waits for it', async () => {
+  it('TOP-5 the embedded broker cuts off a box that reads nothing: it costs little memory, and no other box waits for it', async () => {
     const { broker, lines } = await bareBroker();
     const { proxy, mqttUrl } = await cableTo(broker.url);
     const deaf = await loginAs({ mqttUrl }, BOX1, { keepalive: 600 });

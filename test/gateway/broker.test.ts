@@ -156,7 +156,7 @@ describe('the embedded broker', () => {
     await expectUntouched(gateway);
   });
 
-  it('THR-10 goes on when a box sends thousands of packets at once', async () => {
+  it('THR-10 the embedded broker goes on when a box sends thousands of packets at once', async () => {
     const gateway = await testGateway();
     const { client } = await loginAs(gateway, BOX1);
     const heard = {

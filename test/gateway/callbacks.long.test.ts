@@ -5,7 +5,7 @@ import { eventually } from '../support/net.ts';
 import { type PartnerCall, partnerServer, processed, status, testGateway } from './harness.ts';
 
 describe('SYN with a dead partner', () => {
-  it('SYN-4 delivers at once, however many others wait for their next attempt', async () => {
+  it('SYN-4 a callback is delivered at once, however many others wait for a dead partner', async () => {
     const answer = (call: PartnerCall, response: ServerResponse, request: Parameters<typeof processed>[2]) =>
       (JSON.parse(call.body).content === 'LIVE' ? processed : status(500))(call, response, request);
     const clock = new VirtualClock();

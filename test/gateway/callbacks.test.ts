@@ -61,7 +61,7 @@ const silent = () => undefined;
 const reset = (_call: PartnerCall, response: ServerResponse) => response.destroy();
 
 describe('SYN', () => {
-  it('SYN-1 SYN-2 CBK-4 posts the payment with every field to exactly the URL, at once', async () => {
+  it('SYN-1 SYN-2 CBK-4 a callback posts the payment with every field to exactly the URL, at once', async () => {
     const clock = new VirtualClock();
     const partner = await partnerServer(processed);
     const gateway = await testGateway({ clock, callback: { url: partner.url }, config: { mqtt: null } });
@@ -92,7 +92,7 @@ describe('SYN', () => {
     });
   });
 
-  it('SYN-1 sends a fixed bearer, and shows it to nobody', async () => {
+  it('SYN-1 a callback sends a fixed bearer, which nobody is shown', async () => {
     const { gateway, partner } = await paidGateway([processed], () => ({ kind: 'bearer', token: 'fixed-token' }));
     const { attempts } = await afterAttempts(gateway, 1);
     expect(partner.calls.map((it) => it.authorization)).toEqual(['Bearer fixed-token']);
@@ -100,7 +100,7 @@ describe('SYN', () => {
     expect(JSON.stringify(gateway.log)).not.toContain('fixed-token');
   });
 
-  it('SYN-1 SYN-2 SYN-4 fetches a token before each attempt, and repeats the same bytes', async () => {
+  it('SYN-1 SYN-2 SYN-4 a callback fetches a token before each attempt, and repeats the same bytes', async () => {
     let tokens = 0;
     const answer = (call: PartnerCall, response: ServerResponse, request: Parameters<typeof processed>[2]) => {
       if (call.path !== '/token') return hooks.shift()?.(call, response, request);
@@ -152,7 +152,7 @@ describe('SYN', () => {
     expect(partner.calls).toHaveLength(1);
   });
 
-  it('SYN-3 escapes invisible characters in the reason that a partner gives', async () => {
+  it('SYN-3 the log escapes invisible characters in the reason that a partner gives', async () => {
     const reply = { error: true, errorReason: '\u001b[31mE\u202e', toastMessage: '', object: null };
     const { gateway } = await paidGateway([status(200, JSON.stringify(reply))]);
     expect((await afterAttempts(gateway, 1)).warning).toBe('the reply has an error: \\u001b[31mE\\u202e');
@@ -215,7 +215,7 @@ describe('SYN', () => {
     },
   );
 
-  it('SYN-4 keeps its retry schedule although the calendar clock is set back', async () => {
+  it('SYN-4 a callback keeps its retry schedule although the calendar clock is set back', async () => {
     const clock = new VirtualClock();
     let aheadMs = 7_200_000;
     const set = {
@@ -234,7 +234,7 @@ describe('SYN', () => {
     expect((await afterAttempts(gateway, 2)).status).toBe('delivered');
   });
 
-  it('SYN-4 is failed at once by 400', async () => {
+  it('SYN-4 a callback fails at once by 400', async () => {
     const { gateway, clock, partner } = await paidGateway([status(400, 'no')]);
     expect(await afterAttempts(gateway, 1)).toMatchObject({
       status: 'failed',
@@ -244,7 +244,7 @@ describe('SYN', () => {
     expect(partner.calls).toHaveLength(1);
   });
 
-  it('SYN-4 tries again when nobody listens, and names why', async () => {
+  it('SYN-4 a callback is retried when nobody listens, and the log names why', async () => {
     const clock = new VirtualClock();
     const callback = { url: 'http://127.0.0.1:1/hook' };
     const gateway = await testGateway({ clock, callback, config: { mqtt: null } });
@@ -256,7 +256,7 @@ describe('SYN', () => {
 });
 
 describe('SYN with a partner that does not answer', () => {
-  it('SYN-4 has few attempts to it at the same time, and delivers to another at once', async () => {
+  it('SYN-4 a partner that does not answer gets few attempts at the same time, and another one its callback at once', async () => {
     const clock = new VirtualClock();
     const [dead, live] = [await partnerServer(silent), await partnerServer(processed)];
     const partners = [
@@ -287,7 +287,7 @@ describe('SYN with a partner that does not answer', () => {
 describe('SYN by hand', () => {
   const resend = (gateway: TestGateway, id: string) => gateway.mock<CallbackView>(`/callbacks/${id}/resend`, 'POST');
 
-  it('SYN-5 is sent once more after it failed', async () => {
+  it('SYN-5 a failed callback can be sent once more by hand', async () => {
     const { gateway, partner } = await paidGateway([status(400), processed]);
     const { id } = await afterAttempts(gateway, 1);
     const after = await resend(gateway, id);
@@ -295,7 +295,7 @@ describe('SYN by hand', () => {
     expect(partner.calls[1]?.body).toBe(partner.calls[0]?.body);
   });
 
-  it('SYN-5 ends the retry schedule when it is delivered', async () => {
+  it('SYN-5 a callback by hand ends the retry schedule when it is delivered', async () => {
     const { gateway, clock, partner } = await paidGateway([status(500), processed]);
     const { id } = await afterAttempts(gateway, 1);
     expect((await resend(gateway, id)).status).toBe('delivered');
@@ -304,7 +304,7 @@ describe('SYN by hand', () => {
     expect(partner.calls).toHaveLength(2);
   });
 
-  it('SYN-5 SYN-3 is not delivered again when a scheduled attempt becomes due during the attempt by hand', async () => {
+  it('SYN-5 SYN-3 a callback by hand is not delivered again when a scheduled attempt becomes due meanwhile', async () => {
     const held = Promise.withResolvers<ServerResponse>();
     const { clock, gateway, partner, transactionId } = await paidGateway([
       status(500),
@@ -323,7 +323,7 @@ describe('SYN by hand', () => {
     expect(partner.calls.map((it) => it.body.includes(transactionId))).toEqual([true, true, false]);
   });
 
-  it('SYN-4 SYN-5 leaves the retry schedule as it is when it fails', async () => {
+  it('SYN-4 SYN-5 a callback by hand that fails leaves the retry schedule as it is', async () => {
     const { gateway, clock, partner } = await paidGateway([status(500), status(400), processed]);
     const { id } = await afterAttempts(gateway, 1);
     expect((await resend(gateway, id)).status).toBe('pending');
@@ -333,7 +333,7 @@ describe('SYN by hand', () => {
     expect((await afterAttempts(gateway, 3)).status).toBe('delivered');
   });
 
-  it('SYN-5 takes back no delivery when it fails', async () => {
+  it('SYN-5 a callback by hand that fails leaves an earlier delivery as it is', async () => {
     const { gateway } = await paidGateway([processed, status(500)]);
     const { id } = await afterAttempts(gateway, 1);
     expect(await resend(gateway, id)).toMatchObject({ status: 'delivered', attempts: [{}, { byHand: true }] });
@@ -341,7 +341,7 @@ describe('SYN by hand', () => {
 });
 
 describe('SYN limits', () => {
-  it('SYN-6 does not follow a redirect', async () => {
+  it('SYN-6 a callback does not follow a redirect', async () => {
     const codes = [300, 301, 302, 303, 307, 308];
     const redirects = codes.map((code) => (_call: PartnerCall, response: ServerResponse) => {
       response.writeHead(code, { location: '/elsewhere' }).end();
@@ -364,7 +364,7 @@ describe('SYN limits', () => {
     ['/new/ho\u00e3ok?x', '{origin}/new/ho%C3%A3ok'],
     ['https://user:secret-of-theirs@shop.example/a', 'https://shop.example/a'],
     [LONG, `${LONG.slice(0, 200)}…`],
-  ])('SYN-6 says of a redirect where it leads: %s', async (location, shown) => {
+  ])('SYN-6 a callback does not follow a redirect of its token request', async (location, shown) => {
     const { gateway, partner } = await paidGateway([to(location)]);
     const { warning } = await afterAttempts(gateway, 1);
     const address = shown.replace('{origin}', partner.origin);
@@ -393,7 +393,7 @@ describe('SYN limits', () => {
     );
   });
 
-  it('SYN-6 reads an answer up to 64 KiB, and no further', async () => {
+  it('SYN-6 a callback reads an answer up to 64 KiB, and no further', async () => {
     let ended = false;
     const endless = (_call: PartnerCall, response: ServerResponse) => {
       const more = () => {
@@ -412,13 +412,13 @@ describe('SYN limits', () => {
     await eventually('the end of the connection', () => ended);
   });
 
-  it('SYN-5 keeps an answer that no text may hold', async () => {
+  it('SYN-5 a callback stores an answer that no text may hold', async () => {
     const { gateway } = await paidGateway([status(500, 'a\0b')]);
     const { attempts } = await afterAttempts(gateway, 1);
     expect(attempts[0]?.response).toEqual({ status: 500, body: 'a\ufffdb' });
   });
 
-  it('SYN-6 reads an answer of exactly 64 KiB', async () => {
+  it('SYN-6 a callback reads an answer of exactly 64 KiB', async () => {
     const reply = { error: false, errorReason: '000', toastMessage: '', object: { reftransactionid: 'r' } };
     const text = JSON.stringify(reply).padEnd(65_536);
     const { gateway } = await paidGateway([status(200, text)]);
@@ -438,7 +438,7 @@ describe('SYN limits', () => {
     expect([state, attempts[0]?.error]).toEqual(['pending', 'no answer within 10000 ms']);
   });
 
-  it('SYN-6 counts the token into the 10 s', async () => {
+  it('SYN-6 a callback counts its token request into the 10 s', async () => {
     const login = { kind: 'token', username: 'them', password: 'their-secret' };
     const { gateway, clock, partner } = await paidGateway([silent], (origin) => ({ ...login, url: `${origin}/token` }));
     await eventually('the call', () => partner.calls.length === 1);

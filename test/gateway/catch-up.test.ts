@@ -60,7 +60,7 @@ const period = (change: object = {}) => ({
 const LISTS = { sepay: sepayList, casso: cassoList, payos: () => payosList() };
 
 describe.each(Object.entries(LISTS))('the list of %s', (kind, open) => {
-  it('SRC-28 has the credits of a period, as its webhooks tell them', async () => {
+  it('SRC-28 the list of %s has the credits of a period, as its webhooks report them', async () => {
     const list = open();
     const money = ago(20, { virtualAccount: 'VA01' });
     list.moved.push(money, ago(21, { out: true }));
@@ -73,7 +73,7 @@ describe.each(Object.entries(LISTS))('the list of %s', (kind, open) => {
     if (kind !== 'sepay') expect(listed?.credits[0]?.sourceId).toBe(kind === 'casso' ? '20' : `${linkOf(4711)}/FT20`);
   });
 
-  it('SRC-28 does not hold up the others for an entry that cannot be read', async () => {
+  it('SRC-28 the list of %s does not hold up entries for one that cannot be read', async () => {
     const list = open();
     list.moved.push(ago(20));
     list.strange.push({ id: 3, amount: 'x' });
@@ -94,7 +94,7 @@ describe.each(Object.entries(LISTS))('the list of %s', (kind, open) => {
     await expect(allOf(sourceOf(list).list?.(period(), askOf(list)))).rejects.toThrow(/the list/);
   });
 
-  it('SRC-28 says that its token is wrong, and never the token', async () => {
+  it('SRC-28 the list of %s says that its token is wrong, and never the token', async () => {
     const list = open();
     const other = {
       ...list,
@@ -142,21 +142,21 @@ describe('lists', () => {
     await expect(allOf(sourceOf(list).list?.(period(), askOf(list)))).rejects.toThrow('HTTP 502');
   });
 
-  it('SRC-28 of SePay ask for the period, to the second', async () => {
+  it('SRC-28 lists of SePay ask for the period, to the second', async () => {
     const list = sepayList();
     list.moved.push(ago(61), ago(60), ago(0), ago(-1));
     const listed = await allOf(sourceOf(list).list?.(period(), askOf(list)));
     expect(listed?.credits.map((it) => it.reference)).toEqual(['FT60', 'FT0']);
   });
 
-  it('SRC-28 of SePay have money without a reference only if its webhook has failed for good', async () => {
+  it('SRC-28 lists of SePay have money without a reference only if its webhook has failed for good', async () => {
     const list = sepayList();
     list.moved.push(ago(10, { reference: '' }), ago(50, { reference: '', amount: 7 }));
     const listed = await allOf(sourceOf(list).list?.(period(), askOf(list)));
     expect(listed?.credits).toMatchObject([{ amount: 7, reference: '' }]);
   });
 
-  it('SRC-28 of Casso are asked for by days, and may have days alone', async () => {
+  it('SRC-28 lists of Casso are asked for by days, and may have days alone', async () => {
     const list = cassoList();
     list.strange.push({ id: 5, tid: 'FT5', description: '', amount: 9, when: '2026-01-05', bankSubAccId: '1' });
     const listed = await allOf(sourceOf(list).list?.(period({ sinceMs: NOW_MS - 13 * HOUR_MS }), askOf(list)));
@@ -164,7 +164,7 @@ describe('lists', () => {
     expect(list.asked[0]?.query.toString()).toContain('fromDate=2026-01-04&toDate=2026-01-05');
   });
 
-  it('SRC-28 of payOS are asked for order by order, and an order that is not there is left out', async () => {
+  it('SRC-28 lists of payOS are asked for order by order, and an order that is not there is left out', async () => {
     const list = payosList();
     list.moved.push(ago(20), ago(30), ago(10, { orderCode: 4713 }));
     const orders = [1, 2, 4711, 4713].map((it) => ({ bankAccount: ACCOUNT.bankAccount, orderId: String(it) }));
@@ -173,7 +173,7 @@ describe('lists', () => {
     expect(list.asked.map((it) => it.path)).toEqual([1, 2, 4711, 4713].map((it) => `/v2/payment-requests/${it}`));
   });
 
-  it('SRC-28 of payOS must fit their signature, if they have one', async () => {
+  it('SRC-28 lists of payOS must fit their signature, if they have one', async () => {
     const list = payosList();
     list.moved.push(ago(20));
     const changed: AskSource = async (url, request) => {
@@ -188,7 +188,7 @@ describe('lists', () => {
     expect((await allOf(sourceOf(unsigned).list?.(period(), askOf(unsigned)))).credits).toHaveLength(1);
   });
 
-  it('SRC-28 are asked for only with what the file says', () => {
+  it('SRC-28 lists are asked for only with what the file says', () => {
     for (const { options } of Object.values(PROVIDERS)) {
       expect(sourceOf({ ...sepayList(), options: () => options }).list).toBeUndefined();
     }
@@ -243,7 +243,7 @@ async function caughtUp(
 }
 
 describe('catch-up', () => {
-  it('SRC-27 asks at the start for the last hour, then every 15 minutes with an overlap of an hour', async () => {
+  it('SRC-27 catch-up asks at the start for the last hour, then every 15 minutes with an overlap of an hour', async () => {
     const list = sepayList();
     list.moved.push(ago(64), ago(66));
     const { start, clock, references, status, fromOf } = await caughtUp(list);
@@ -264,7 +264,7 @@ describe('catch-up', () => {
     expect(status()).toMatchObject({ found: 2 });
   });
 
-  it('SRC-27 leaves fresh money to its webhook, and asks again when that would be late', async () => {
+  it('SRC-27 catch-up leaves fresh money to its webhook, and asks again when that would be late', async () => {
     const list = sepayList();
     list.moved.push(ago(2));
     const { start, clock, references, lines } = await caughtUp(list);
@@ -279,7 +279,7 @@ describe('catch-up', () => {
     ]);
   });
 
-  it('SRC-29 leaves the mark where it was when a page fails, and asks again after 1, 2, 4 and 8 minutes', async () => {
+  it('SRC-29 catch-up leaves the mark where it was when a page fails, and asks again after 1, 2, 4 and 8 minutes', async () => {
     const list = sepayList();
     const { start, clock, references, status, fromOf, lines } = await caughtUp(list);
     await start();
@@ -330,7 +330,7 @@ describe('catch-up', () => {
     expect(lines.filter((it) => it.event === 'source-list-failed')).toHaveLength(1);
   });
 
-  it('SRC-29 gives up a list that takes longer than 10 minutes, and keeps what it had', async () => {
+  it('SRC-29 catch-up gives up a list that takes longer than 10 minutes, and keeps what it had', async () => {
     const list = sepayList(1);
     for (let i = 0; i < 50; i += 1) list.moved.push(ago(20 + (i % 30), { reference: `FT${i}` }));
     const clock = new VirtualClock(NOW_MS);
@@ -347,7 +347,7 @@ describe('catch-up', () => {
     expect(slow.references()).toHaveLength(32);
   });
 
-  it('SRC-29 leaves the mark where it was when the store takes nothing', async () => {
+  it('SRC-29 catch-up leaves the mark where it was when the store fails', async () => {
     const list = sepayList();
     list.moved.push(ago(20));
     let isFull = true;
@@ -365,7 +365,7 @@ describe('catch-up', () => {
     expect(status()).toMatchObject({ found: 1, problem: null });
   });
 
-  it('SRC-29 goes on after a restart where it was, day by day, at most 30 days back', async () => {
+  it('SRC-29 catch-up goes on after a restart where it was, day by day, at most 30 days back', async () => {
     const list = sepayList();
     const mark = (agoMs: number) =>
       new Map([
@@ -401,7 +401,7 @@ describe('catch-up', () => {
     expect(ahead.asked[0]?.query.get('transaction_date_from')).toBe('2026-01-05 11:00:00');
   });
 
-  it('SRC-30 knows after a kill when the source last told of something, with one write a minute', async () => {
+  it('SRC-30 the gateway knows after a kill when a source last reported something, with one write a minute', async () => {
     const kept = new Map<string, string>();
     const toldAt = async () => (await caughtUp(sepayList(), {}, new Map(kept))).status()?.toldAtMs;
     const killed = await caughtUp(sepayList(), {}, kept);
@@ -416,7 +416,7 @@ describe('catch-up', () => {
     expect(await toldAt()).toBe(NOW_MS + MINUTE_MS);
   });
 
-  it('SRC-27 asks a minute after something was lost', async () => {
+  it('SRC-27 catch-up asks a minute after something was lost', async () => {
     const list = sepayList();
     const { start, clock, catchUp } = await caughtUp(list);
     await start();
@@ -428,7 +428,7 @@ describe('catch-up', () => {
     expect(list.asked).toHaveLength(2);
   });
 
-  it('SRC-29 logs entries that cannot be read, and goes on', async () => {
+  it('SRC-29 catch-up logs entries that cannot be read, and goes on', async () => {
     const list = sepayList();
     list.strange.push({ id: 1 });
     list.moved.push(ago(20));
@@ -439,7 +439,7 @@ describe('catch-up', () => {
     expect(status()?.problem).toBeNull();
   });
 
-  it('SRC-28 asks payOS for the orders that wait for money and have a number', async () => {
+  it('SRC-28 catch-up asks payOS for the orders that wait for money and have a number', async () => {
     const list = payosList();
     const order = (order_id: string, status = 'created') => ({ order_id, status });
     const orders = [
@@ -483,7 +483,7 @@ describe('a source is asked', () => {
     return { clock, waits };
   }
 
-  it('SRC-31 not more than twice a second, and after a 429 when it says so', async () => {
+  it('SRC-31 a source is asked at most twice a second, and after a 429 when it says so', async () => {
     const list = sepayList();
     const url = await listServer(list);
     const { clock, waits } = quick();
@@ -499,7 +499,7 @@ describe('a source is asked', () => {
     expect(list.asked).toHaveLength(11);
   });
 
-  it('SRC-31 at no link-local, metadata or own address, and no redirect is followed', async () => {
+  it('SRC-31 a source is asked at no link-local, metadata or own address, and no redirect is followed', async () => {
     const list = sepayList();
     const url = await listServer(list);
     list.first.push({ status: 302, headers: { location: `${url}/secret` }, body: '' });
@@ -520,7 +520,7 @@ describe('a source is asked', () => {
     await expect(rebound('http://api.example/')).rejects.toThrow('is not allowed');
   });
 
-  it('SRC-31 until the gateway stops', async () => {
+  it('SRC-31 a source is asked until the gateway stops', async () => {
     const server = createServer(() => undefined);
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
     onTestFinished(() => {
@@ -543,7 +543,7 @@ describe('a source is asked', () => {
 });
 
 describe('a gateway', () => {
-  it('SRC-27 SRC-30 finds at its start what no webhook told, reports it late, and knows its webhook then', async () => {
+  it('SRC-27 SRC-30 a gateway finds at its start what no webhook reported, reports it late, and knows its webhook then', async () => {
     const list = sepayList();
     const url = await listServer(list);
     const agoMs = Date.now() - 10 * MINUTE_MS;

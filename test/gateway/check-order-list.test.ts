@@ -40,7 +40,7 @@ async function listed(answer: { status: number; body: unknown }, orders: readonl
 }
 
 describe('the list of vietqr', () => {
-  it('SRC-28 asks for each order that has an orderId, with a token', async () => {
+  it('SRC-28 the list of vietqr asks for each order that has an orderId, with a token', async () => {
     const { result, asked } = await listed({ status: 200, body: [row()] }, [ORDER, { ...ORDER, orderId: '' }]);
     expect(result).toEqual({ credits: [credit], unread: [] });
     const basic = `Basic ${Buffer.from('sample-shop:sample-password').toString('base64')}`;
@@ -73,13 +73,13 @@ describe('the list of vietqr', () => {
       0,
     ],
   ];
-  it.each(rows)('SRC-28 has of %s what is money', async (_what, body, credits, unread) => {
+  it.each(rows)('SRC-28 the list of vietqr has of %s what is money', async (_what, body, credits, unread) => {
     const { result } = await listed({ status: 200, body });
     expect(result?.credits).toEqual(credits);
     expect(result?.unread).toHaveLength(unread);
   });
 
-  it('SRC-28 leaves out an order that the service does not know, and fails on every other refusal', async () => {
+  it('SRC-28 the list of vietqr leaves out an order that the service does not know, and fails on every other refusal', async () => {
     for (const message of ['E96', 'E77']) {
       const { result } = await listed({ status: 400, body: { status: 'FAILED', message } });
       expect(result).toEqual({ credits: [], unread: [] });
@@ -97,7 +97,7 @@ describe('the list of vietqr', () => {
       await expect(listed(answer)).rejects.toThrow(/check-order/);
   });
 
-  it('SRC-28 is that of the service itself: a shop finds there what its callback never told', async () => {
+  it('SRC-28 the list of vietqr is that of the service itself: a shop finds there what its callback never told', async () => {
     const tenMinutesAgo = { ...systemClock, wallMs: () => Date.now() - 600_000 };
     const service = await testGateway({ clock: tenMinutesAgo, callback: { url: 'http://127.0.0.1:1/lost' } });
     const dataDir = await temporaryFolder();

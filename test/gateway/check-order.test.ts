@@ -48,7 +48,7 @@ describe('CHK', () => {
     expect(JSON.parse(calls[1]?.body ?? '')).not.toHaveProperty('orderPaid');
   });
 
-  it('CHK-1 CHK-3 tells of an order that waits, is paid, paid twice, and cancelled', async () => {
+  it('CHK-1 CHK-3 a check reports an order that waits, is paid, paid twice, and cancelled', async () => {
     const { gateway, partner } = await shop();
     const made = await gateway.generate({ terminalCode: 'QUAN-1' });
     const row = {
@@ -91,7 +91,7 @@ describe('CHK', () => {
     expect(made.body.transactionId).not.toBe(other.body.transactionId);
   });
 
-  it('CHK-3 tells of a payment that fits no order', async () => {
+  it('CHK-3 a check reports a payment that fits no order', async () => {
     const { gateway, partner } = await shop();
     await gateway.testCallback({ content: 'NOBODY' });
     const { body } = await eventually('the callback', () => partner.calls[0]);
@@ -100,7 +100,7 @@ describe('CHK', () => {
     expect(found.body).toMatchObject([{ referenceNumber: value, orderId: '', content: 'NOBODY', status: 1, type: 2 }]);
   });
 
-  it('CHK-2 ERR-5 refuses a wrong request with its code, the first in its order', async () => {
+  it('CHK-2 ERR-5 a wrong check is refused with its code, the first in its order', async () => {
     const { gateway } = await shop();
     await gateway.generate();
     const wrong: [string, Record<string, unknown>][] = [
@@ -133,7 +133,7 @@ describe('CHK', () => {
     expect((await gateway.post(CHECK, checkOrder(), headers)).body).toEqual(failed('E39'));
   });
 
-  it('CHK-1 LEN-1 is to the letter also where calls are', async () => {
+  it('CHK-1 LEN-1 a check is read to the letter also where calls are', async () => {
     const { gateway } = await shop({ strict: true });
     await gateway.generate();
     expect((await check(gateway, { type: '0' })).status).toBe(200);
@@ -142,7 +142,7 @@ describe('CHK', () => {
 });
 
 describe('CAN', () => {
-  it('CAN-1 takes the QR of an order from the box', async () => {
+  it('CAN-1 a cancellation removes the QR of an order from the box', async () => {
     const { gateway } = await shop();
     const box = await connectFakeBox({ gateway, identity: BOX1, transport: 'http' });
     const { qrCode, transactionId } = (await gateway.generate()).body;
@@ -154,7 +154,7 @@ describe('CAN', () => {
     expect(await gateway.mock('/orders')).toMatchObject([{ status: 'cancelled' }]);
   });
 
-  it('CAN-2 cancels no order of another partner, none that is paid, and none by another name', async () => {
+  it('CAN-2 a cancellation is refused for an order of another partner, a paid one, and another name', async () => {
     const { gateway } = await shop();
     const { transactionId } = (await gateway.generate()).body;
     const headers = { authorization: `Bearer ${await gateway.token('other')}` };

@@ -39,7 +39,7 @@ function problemOf(change: object): string {
 }
 
 describe('the configuration of a gateway', () => {
-  it('of device-config/gateway.yaml is valid, names every key, and shows the defaults', async () => {
+  it('device-config/gateway.yaml is valid, names every key, and shows the defaults', async () => {
     const config = await loadGatewayConfig(EXAMPLE);
     const optional = ['adminToken', 'cluster', 'databaseUrl', 'publicUrl', 'vietqrBoxes'];
     expect([...Object.keys(config), ...optional].toSorted()).toEqual(Object.keys(gatewayConfigSchema.shape).toSorted());
@@ -51,7 +51,7 @@ describe('the configuration of a gateway', () => {
     expect([partners[0]?.username, accounts, boxes[0]?.terminalCode]).toEqual(['demo', [ACCOUNT], BOX1.terminalCode]);
   });
 
-  it('THR-22 VQD reads what boxes of the dialect share from files, and then checks it', async () => {
+  it('THR-22 VQD a gateway reads the secrets of the dialect from files, and then checks them', async () => {
     const folder = await temporaryFolder();
     const words = {
       salt: 'salt-of-this-test',
@@ -76,7 +76,7 @@ describe('the configuration of a gateway', () => {
     expect(() => read({ login: { ...login, passwordFile: 'sample' } }, open)).toThrow('password: is a sample');
   });
 
-  it('needs a folder and nothing else, and takes the service as the protocol says it', () => {
+  it('a gateway needs a folder and nothing else, and presents the service as the protocol says', () => {
     expect(parseGatewayConfig(LEAST, 'least')).toMatchObject({
       http: { host: '127.0.0.1', port: 8800 },
       mqtt: { embedded: { host: '127.0.0.1', port: 18_830 } },
@@ -183,7 +183,7 @@ describe('the configuration of a gateway', () => {
     ['a callback to no address', callback({ url: 'partner.example' }), 'partners.0.callback.url: expected an http://'],
     ['a bearer without a token', callback({ auth: { kind: 'bearer' } }), 'partners.0.callback.auth.token: '],
     ['another authorization', callback({ auth: { kind: 'basic' } }), 'partners.0.callback.auth'],
-  ])('is refused with %s, by file, path and what was expected', (_name, change, expected) => {
+  ])('a configuration of a gateway is refused with at most a few of its problems', (_name, change, expected) => {
     expect(problemOf(change)).toContain(expected);
   });
 
@@ -193,7 +193,7 @@ describe('the configuration of a gateway', () => {
     expect(problemOf({ boxes })).toMatch(/and \d+ more$/);
   });
 
-  it('never tells a secret in a refusal', () => {
+  it("a refusal of a gateway's configuration never shows a secret", () => {
     expect(problemOf({ adminToken: 'hunter2' })).not.toContain('hunter2');
     expect(problemOf({ boxes: [{ ...BOX1, secret: 'hunter2' }] })).not.toContain('hunter2');
     expect(problemOf({ mqtt: { url: 'mqtt://a:hunter2@x' } })).not.toContain('hunter2');
@@ -209,7 +209,7 @@ describe('the configuration of a gateway', () => {
     },
   );
 
-  it('may list some thousand boxes in a file, and is refused beyond its limit', async () => {
+  it('a configuration of a gateway may list some thousand boxes, and is refused beyond its limit', async () => {
     const file = join(await temporaryFolder(), 'gateway.yaml');
     const box = (i: number) => `VVB${String(i).padStart(6, '0')}`;
     const boxes = Array.from({ length: 5_000 }, (_, i) => ({
@@ -224,7 +224,7 @@ describe('the configuration of a gateway', () => {
     await expect(loadGatewayConfig(file)).rejects.toThrow('has 8388609 characters, expected at most 8388608');
   });
 
-  it('is read from a file, its folder relative to it; a file that is not there or no YAML is named', async () => {
+  it('a configuration of a gateway is read from a file, its folder relative to it; a missing file and illegal YAML are named', async () => {
     const folder = await temporaryFolder();
     const file = join(folder, 'my.yaml');
     await expect(loadGatewayConfig(file)).rejects.toThrow(`${file}: cannot be read`);
@@ -236,11 +236,11 @@ describe('the configuration of a gateway', () => {
     await expect(loadGatewayConfig(file)).rejects.toThrow('my.yaml');
   });
 
-  it('has a JSON schema', () => {
+  it('the configuration of a gateway has a JSON schema', () => {
     expect(z.toJSONSchema(gatewayConfigSchema, { io: 'input' })).toMatchObject({ required: ['dataDir'] });
   });
 
-  it('names the option of a port that is taken', async () => {
+  it('a gateway names the option of a port that is taken', async () => {
     const taken = await testGateway();
     const port = Number(new URL(taken.origin).port);
     const log = { info: () => undefined, warn: () => undefined, error: () => undefined, with: () => log };

@@ -49,7 +49,7 @@ async function heard(gateway: TestGateway, type: string): Promise<void> {
 const ignoredReports = (gateway: TestGateway) => gateway.logged('report-ignored').map((it) => it.type);
 
 describe.each(['mqtt', 'http'] as const)('a push over %s', (transport) => {
-  it('SND-3 is answered with SUCCESS once the QR is on the screen, not when it is on the disk', async () => {
+  it('SND-3 a push is answered with SUCCESS once the QR is on the screen, not when it is on the disk', async () => {
     const { gateway, box } = await gatewayWithBox({ transport });
     const { state, answered } = pushTo(gateway);
     const show = await box.next('show');
@@ -66,7 +66,7 @@ describe.each(['mqtt', 'http'] as const)('a push over %s', (transport) => {
     });
   });
 
-  it('SND-4 is withdrawn at the deadline, and a late confirmation flips nothing', async () => {
+  it('SND-4 a push is withdrawn at the deadline, and a late confirmation changes nothing', async () => {
     const { clock, gateway, box } = await gatewayWithBox({ transport });
     const { answered } = pushTo(gateway);
     const { pushId } = await box.next('show');
@@ -83,7 +83,7 @@ describe.each(['mqtt', 'http'] as const)('a push over %s', (transport) => {
     expect(await newestOrder(gateway)).toEqual(timedOut);
   });
 
-  it('SND-5 is answered at once when the box is lost while it is awaited, and withdrawn when it is back', async () => {
+  it('SND-5 a push is answered at once when the box is lost while it is awaited, and withdrawn when it is back', async () => {
     const { gateway, box, connect } = await gatewayWithBox({ transport });
     const { answered } = pushTo(gateway);
     const { pushId } = await box.next('show');
@@ -93,7 +93,7 @@ describe.each(['mqtt', 'http'] as const)('a push over %s', (transport) => {
     expect(await again.next('withdraw')).toMatchObject({ pushId, why: 'timeout' });
   });
 
-  it('SND-5 MSG-8 is answered at once when a newer session takes over', async () => {
+  it('SND-5 MSG-8 a push is answered at once when a newer session takes over', async () => {
     const { gateway, box, connect } = await gatewayWithBox({ transport });
     const { answered } = pushTo(gateway);
     const { pushId } = await box.next('show');
@@ -102,7 +102,7 @@ describe.each(['mqtt', 'http'] as const)('a push over %s', (transport) => {
     expect(await newer.next('withdraw')).toMatchObject({ pushId });
   });
 
-  it('SND-6 is answered with the code of the box', async () => {
+  it('SND-6 a push is answered with the code of the box', async () => {
     const onShow: FakeBoxOptions['onShow'] = (box, { pushId, orderId }) => {
       const code = BOX_REFUSALS.find((it) => it === orderId) ?? 'REPLACED';
       return box.send({ type: 'rejected', pushId, code, reason: 'as the test says' });
@@ -118,7 +118,7 @@ describe.each(['mqtt', 'http'] as const)('a push over %s', (transport) => {
 });
 
 describe('SND', () => {
-  it('SND-3 is answered once the QR is on the disk where that is configured', async () => {
+  it('SND-3 a push is answered once the QR is on the disk where that is configured', async () => {
     const config = { confirm: 'accepted' };
     const { gateway, box } = await gatewayWithBox({}, { config });
     const { answered } = pushTo(gateway);
@@ -138,7 +138,7 @@ describe('SND', () => {
     expect(await newestOrder(gateway)).toMatchObject({ status: 'replaced', pushes: ['ended'] });
   });
 
-  it('SND-4 waits as long as configured', async () => {
+  it('SND-4 a push waits as long as configured', async () => {
     const { clock, gateway, box } = await gatewayWithBox({}, { config: { confirmTimeoutMs: 1234 } });
     const { state, answered } = pushTo(gateway);
     await box.next('show');
@@ -148,7 +148,7 @@ describe('SND', () => {
     expect(told(await answered)).toEqual(failed('BOX_TIMEOUT'));
   });
 
-  it('MSG-9 SND-4 tells the withdrawal again at each welcome, until the box has ended the push', async () => {
+  it('MSG-9 SND-4 a withdrawal is repeated at each welcome, until the box has ended the push', async () => {
     const { clock, gateway, box, connect } = await gatewayWithBox();
     const { answered } = pushTo(gateway);
     const { pushId, orderId } = await box.next('show');
@@ -169,7 +169,7 @@ describe('SND', () => {
     expect(await newestOrder(gateway)).toMatchObject({ status: 'failed', failure: 'BOX_TIMEOUT' });
   });
 
-  it('MSG-9 SND-4 tells it again every 10 s, and not after the box has said that it has no such push', async () => {
+  it('MSG-9 SND-4 a withdrawal is repeated every 10 s, and not after the box has said that it has no such push', async () => {
     const { clock, gateway, box } = await gatewayWithBox();
     const { answered } = pushTo(gateway);
     const { pushId } = await box.next('show');
@@ -187,7 +187,7 @@ describe('SND', () => {
     expect(gateway.logged('report-ignored')).toHaveLength(1);
   });
 
-  it('SND-9 SND-3 is a new push once its lifetime is over, although a box that cannot be heard has not said so', async () => {
+  it('SND-9 SND-3 a push is a new one once its lifetime is over, although a box that cannot be reached has not said so', async () => {
     const { clock, gateway, box } = await gatewayWithBox({ onShow: (it, show) => it.shown(show) });
     const repeat = async () => told(await gateway.sendQr({}, { authorization: `Bearer ${await gateway.token()}` }));
     expect(await repeat()).toEqual([200, SUCCESS]);
@@ -199,7 +199,7 @@ describe('SND', () => {
     expect(box.of('show')).toHaveLength(2);
   });
 
-  it('MSG-4 takes no confirmation of an earlier session of the box', async () => {
+  it('MSG-4 a confirmation of an earlier session of the box is ignored', async () => {
     const { gateway, box, connect } = await gatewayWithBox();
     box.vanish();
     const newer = await connect({ onShow: () => undefined });
@@ -211,13 +211,13 @@ describe('SND', () => {
     expect(told(await answered)).toEqual(failed('DISPLAY_FAULT'));
   });
 
-  it('SND-5 is answered at once when the box is not connected, and nothing is kept', async () => {
+  it('SND-5 a push is answered at once when the box is not connected, and nothing is kept', async () => {
     const gateway = await testGateway({ clock: new VirtualClock() });
     expect(told(await gateway.sendQr())).toEqual(failed('BOX_OFFLINE'));
     expect(await gateway.mock('/orders')).toEqual([]);
   });
 
-  it('SND-5 is answered when the gateway stops', async () => {
+  it('SND-5 a push is answered when the gateway stops', async () => {
     const { gateway, box } = await gatewayWithBox();
     const { answered } = pushTo(gateway);
     await box.next('show');
@@ -239,7 +239,7 @@ describe('SND', () => {
     expect(told(await answered)).toEqual(failed(code));
   });
 
-  it('SND-6 is answered with WITHDRAWN when the order is cancelled meanwhile, and the box is told', async () => {
+  it('SND-6 a push is answered with WITHDRAWN when the order is cancelled meanwhile, and the box is told', async () => {
     const { gateway, box } = await gatewayWithBox();
     const { answered } = pushTo(gateway);
     const { pushId } = await box.next('show');
@@ -251,7 +251,7 @@ describe('SND', () => {
     expect(await newestOrder(gateway)).toMatchObject({ status: 'cancelled', pushes: ['cancelled'] });
   });
 
-  it('SND-3 takes no confirmation from another box', async () => {
+  it('SND-3 a confirmation from another box is ignored', async () => {
     const { gateway, box, connect } = await gatewayWithBox();
     const other = await connect({ identity: BOX2 });
     const { state, answered } = pushTo(gateway);
@@ -265,7 +265,7 @@ describe('SND', () => {
     expect(told(await answered)).toEqual([200, SUCCESS]);
   });
 
-  it('keeps at most 16 pushes of one box waiting: the oldest gives way', async () => {
+  it('the gateway keeps at most 16 pushes of one box waiting: the oldest gives way', async () => {
     const { gateway, box } = await gatewayWithBox();
     const first = pushTo(gateway);
     const oldest = await box.next('show');

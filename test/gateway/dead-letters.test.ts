@@ -88,7 +88,7 @@ describe('after the retry schedule', () => {
     expect(await listed(gateway, 'pending')).toEqual([]);
   });
 
-  it('SYN-4 is delivered when the partner comes back', async () => {
+  it('SYN-4 a callback is delivered after its retry schedule when the partner comes back', async () => {
     const { clock, gateway, demo, pay } = await twoPartners({ callbackRetryWaitsMs: [] });
     await pay(30);
     await eventually('the first attempts', () => demo.calls.length === 30);
@@ -107,7 +107,7 @@ describe('after the retry schedule', () => {
 });
 
 describe('dead letters', () => {
-  it('SYN-5 are all sent again to one partner by one call, few at a time', async () => {
+  it('SYN-5 all dead letters are sent again to one partner by one call, few at a time', async () => {
     const { clock, gateway, demo, other, pay } = await twoPartners();
     await pay(45);
     await pay(3, 'other');
@@ -144,7 +144,7 @@ describe('dead letters', () => {
     expect([demo.calls.length, other.calls.length]).toEqual([90, 6]);
   });
 
-  it('SYN-5 are sent again of a time alone, and retried by their schedule', async () => {
+  it('SYN-5 dead letters of a time alone are sent again, and retried by their schedule', async () => {
     const config = { callbackRetryWaitsMs: [1000, 2000], callbackLateRetries: { forSeconds: 0 } };
     const { clock, gateway, demo, pay } = await twoPartners(config);
     const times: string[] = [];
@@ -196,7 +196,7 @@ describe('dead letters', () => {
     expect((await listed(gateway, 'delivered')).length).toBe(10);
   });
 
-  it('SYN-5 are counted in health and metrics, beside what waits and for how long', async () => {
+  it('SYN-5 dead letters are counted in health and metrics, beside what waits and for how long', async () => {
     const { clock, gateway, demo, pay } = await twoPartners({ callbackRetryWaitsMs: [HOUR_MS] });
     demo.answers(status(400));
     await pay(2);
@@ -226,7 +226,7 @@ describe('dead letters', () => {
 });
 
 describe('a payment that fits no order', () => {
-  it('CBK-7 tells which boxes of its account have not reported it, since when, and whether they are there', async () => {
+  it('CBK-7 a payment that fits no order lists which boxes of its account have not reported it, since when, and whether they are online', async () => {
     const gateway = await testGateway({ callback: { url: 'http://127.0.0.1:1/' } });
     const box = await connectFakeBox({ gateway, identity: BOX1, transport: 'mqtt' });
     await gateway.testCallback({ content: 'NO ORDER' });

@@ -196,7 +196,7 @@ describe('a callback does not go to', () => {
     expect(problemWith({ url: 'http://127.0.0.1:3000/' })).not.toThrow();
   });
 
-  it('SYN-7 THR-8 a name with such an address among its own', async () => {
+  it('SYN-7 THR-8 a callback does not go to a name with such an address among its own', async () => {
     const { port, connections } = await partner();
     for (const addresses of [['169.254.169.254'], ['127.0.0.1', '169.254.169.254'], ['fe80::1']]) {
       const { lookup } = resolver(addresses);
@@ -219,7 +219,7 @@ describe('a callback does not go to', () => {
     expect(connections()).toBe(0);
   });
 
-  it('SYN-7 THR-8 another address than the one that was checked', async () => {
+  it('SYN-7 THR-8 a callback goes to no other address than the one that was checked', async () => {
     const { port, seen } = await partner();
     const { lookup, asked } = resolver(['127.0.0.1'], ['169.254.169.254']);
     const url = `http://rebound.example:${port}/`;
@@ -229,7 +229,7 @@ describe('a callback does not go to', () => {
     await expect(post(url, {}, '{}', never)).rejects.toThrow('link-local');
   });
 
-  it('SYN-7 THR-8 the gateway, when a callback was kept for a port that it has taken since', async () => {
+  it('SYN-7 THR-8 a callback does not go to the gateway itself, when it was stored for a port that the gateway has opened since', async () => {
     const [dataDir, port] = [await temporaryFolder(), await freePort()];
     const config = { mqtt: null, callbackRetryWaitsMs: [0, 0, 60_000] };
     const options = { dataDir, callback: { url: `http://127.0.0.1:${port}/_mock/orders/DH001/pay` } };
@@ -252,7 +252,7 @@ describe('a callback does not go to', () => {
 });
 
 describe('a callback is signed', () => {
-  it('SYN-8 THR-9 with the same id and another time at every attempt, where the partner has a signing secret', async () => {
+  it('SYN-8 THR-9 a callback is signed with the same id and another time at every attempt, where the partner has a signing secret', async () => {
     const { port, seen } = await partner(500);
     const callback = { url: `http://127.0.0.1:${port}/`, auth: { kind: 'bearer', token: 'b' }, signingSecret: SECRET };
     const gateway = await testGateway({ callback, config: { mqtt: null, callbackRetryWaitsMs: [1100] } });

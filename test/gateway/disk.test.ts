@@ -23,21 +23,24 @@ const delivered = (gateway: TestGateway, count: number) =>
   });
 
 describe('a gateway whose disk is full', () => {
-  it.skipIf(missing)(`MSG-9 SND-4 withdraws a push although it cannot keep that it failed${note}`, async () => {
-    const disk = await memoryDisk();
-    const gateway = await testGateway({ dataDir: disk.folder, config: { confirmTimeoutMs: 300 } });
-    const onShow = (box: FakeBox, show: { pushId: string }) => {
-      disk.fill();
-      return box.shown(show);
-    };
-    const box = await connectFakeBox({ gateway, identity: BOX1, transport: 'mqtt', onShow });
-    expect(await gateway.sendQr()).toMatchObject(FAULT);
-    const { pushId } = await box.next('show');
-    expect(await box.next('withdraw')).toMatchObject({ pushId, why: 'timeout' });
-  });
+  it.skipIf(missing)(
+    `MSG-9 SND-4 a gateway whose disk is full withdraws a push although it cannot store that it failed${note}`,
+    async () => {
+      const disk = await memoryDisk();
+      const gateway = await testGateway({ dataDir: disk.folder, config: { confirmTimeoutMs: 300 } });
+      const onShow = (box: FakeBox, show: { pushId: string }) => {
+        disk.fill();
+        return box.shown(show);
+      };
+      const box = await connectFakeBox({ gateway, identity: BOX1, transport: 'mqtt', onShow });
+      expect(await gateway.sendQr()).toMatchObject(FAULT);
+      const { pushId } = await box.next('show');
+      expect(await box.next('withdraw')).toMatchObject({ pushId, why: 'timeout' });
+    },
+  );
 
   it.skipIf(missing)(
-    `ERR-2 ERR-5 MSG-6 answers E05, tells nobody and acknowledges nothing, and works again when there is room${note}`,
+    `ERR-2 ERR-5 MSG-6 a gateway whose disk is full answers E05, tells nobody and acknowledges nothing, and works again when there is room${note}`,
     async () => {
       const disk = await memoryDisk();
       const partner = await partnerServer(processed);
@@ -73,30 +76,40 @@ describe('a gateway whose disk is full', () => {
     },
   );
 
-  it.skipIf(missing)(`says at its start what to do, and starts when there is room${note}`, async () => {
-    const disk = await memoryDisk();
-    const log = createLogger(process.stderr, systemClock, 'json');
-    disk.fill();
-    await expect(openStore({ dataDir: disk.folder }, log)).rejects.toMatchObject({
-      code: 'CONFIG',
-      message: expect.stringContaining('full'),
-    });
-    disk.makeRoom();
-    await (await openStore({ dataDir: disk.folder }, log)).close();
-  });
+  it.skipIf(missing)(
+    `a gateway whose disk is full says at its start what to do, and starts when there is room${note}`,
+    async () => {
+      const disk = await memoryDisk();
+      const log = createLogger(process.stderr, systemClock, 'json');
+      disk.fill();
+      await expect(openStore({ dataDir: disk.folder }, log)).rejects.toMatchObject({
+        code: 'CONFIG',
+        message: expect.stringContaining('full'),
+      });
+      disk.makeRoom();
+      await (await openStore({ dataDir: disk.folder }, log)).close();
+    },
+  );
 
-  it.skipIf(missing)(`does not start on a store that it cannot write, and says what to do${note}`, async () => {
-    const disk = await memoryDisk();
-    const log = createLogger(process.stderr, systemClock, 'json');
-    await (await openStore({ dataDir: disk.folder }, log)).close();
-    disk.fill();
-    const refused = { code: 'CONFIG', message: expect.stringContaining('full'), fix: expect.stringContaining('room') };
-    await expect(openStore({ dataDir: disk.folder }, log)).rejects.toMatchObject(refused);
-    disk.makeRoom();
-    await (await openStore({ dataDir: disk.folder }, log)).close();
-  });
+  it.skipIf(missing)(
+    `a gateway does not start on a store that it cannot write, and says what to do${note}`,
+    async () => {
+      const disk = await memoryDisk();
+      const log = createLogger(process.stderr, systemClock, 'json');
+      await (await openStore({ dataDir: disk.folder }, log)).close();
+      disk.fill();
+      const refused = {
+        code: 'CONFIG',
+        message: expect.stringContaining('full'),
+        fix: expect.stringContaining('room'),
+      };
+      await expect(openStore({ dataDir: disk.folder }, log)).rejects.toMatchObject(refused);
+      disk.makeRoom();
+      await (await openStore({ dataDir: disk.folder }, log)).close();
+    },
+  );
 
-  it.skipIf(missing)(`says at its start that it may not write${note}`, async () => {
+  it.skipIf(missing)(`a gateway says at its start that it may not write${note}`, async () => {
     const disk = await memoryDisk();
     disk.remount('ro');
     const log = createLogger(process.stderr, systemClock, 'json');

@@ -74,7 +74,7 @@ it.each([
   expect([answer.status, answer.headers.get('x-paybox-reason')]).toEqual([400, expect.stringContaining(reason)]);
 });
 
-it('SRC-7 names the type of a body that it cannot read', async () => {
+it('SRC-7 a hook names the type of a body that it cannot read', async () => {
   const gateway = await hookedGateway();
   const reasonOf = async (type: string, body: string) => {
     const { headers, status } = await tellHook(gateway, body, { headers: { ...byKey, 'content-type': type } });
@@ -153,7 +153,7 @@ it('SYN-12 SYN-3 a reply that cannot be read is delivered, with a warning that n
   });
 });
 
-it('SRC-32 reads a list with gzip and a byte order mark, and names what is wrong with another', async () => {
+it('SRC-32 catch-up reads a list with gzip and a byte order mark, and names what is wrong with another', async () => {
   let encoding = 'gzip';
   const list = { status: 'success', data: [], meta: { pagination: { has_more: false } } };
   const { origin } = await partnerServer((_call, response) => {
@@ -175,7 +175,7 @@ it('SRC-32 reads a list with gzip and a byte order mark, and names what is wrong
   await expect(listed()).rejects.toThrow('the answer of the list cannot be read: the body is not UTF-8 at byte 1');
 });
 
-it('ERR-9 THR-46 reads a call with gzip and a charset, and names the encoding that it refuses', async () => {
+it('ERR-9 THR-46 the gateway reads a call with gzip and a charset, and names the encoding that it refuses', async () => {
   const gateway = await testGateway();
   const authorization = `Bearer ${await gateway.token()}`;
   const call = async (body: Buffer, headers: Record<string, string>) => {

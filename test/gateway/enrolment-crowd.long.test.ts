@@ -52,7 +52,7 @@ async function crowd(gateway: TestGateway, addresses: string[], each: number): P
 const loopbacks = (count: number) => Array.from({ length: count }, (_, i) => `127.1.${i >> 7}.${1 + (i & 127)}`);
 
 describe('many who ask in the name of one box', () => {
-  it('ENR-7 THR-24 from 16 addresses keep it out no more: it is taken, and its code is accepted', async () => {
+  it('ENR-7 THR-24 requests in the name of a box from 16 addresses keep it out no more: it is accepted by its code', async () => {
     const gateway = await gatewayOf();
     expect(await crowd(gateway, loopbacks(16), 64)).toBeGreaterThan(700);
     const box = new AskingBox(gateway.origin, BOX);
@@ -78,7 +78,7 @@ describe('many who ask in the name of one box', () => {
     expect([await thief.state(), await hasSecret(gateway)]).toEqual([{ state: 'pending' }, false]);
   });
 
-  it('ENR-7 THR-24 are taken less of the more there are, and none of them is forgotten before its time', async () => {
+  it('ENR-7 THR-24 requests in the name of a box are accepted less the more there are, and none is forgotten before its time', async () => {
     const clock = new VirtualClock();
     const requests = new EnrolmentRequests(clock);
     const { fill, waits } = filling(requests);
@@ -135,7 +135,7 @@ function filling(requests: EnrolmentRequests) {
 }
 
 describe('a gateway that is started anew while a box shows its code', () => {
-  it('ENR-7 THR-24 gives the box to nobody else who knows that code, however often it is started', async () => {
+  it('ENR-7 THR-24 a gateway that restarts gives the box to nobody else who knows its code, however often it is started', async () => {
     const dataDir = await temporaryFolder();
     const first = await gatewayOf({ dataDir });
     const box = new AskingBox(first.origin, BOX);
@@ -152,7 +152,7 @@ describe('a gateway that is started anew while a box shows its code', () => {
     expect(await acceptCode(again, next.code)).toEqual([200, '']);
   });
 
-  it('ENR-7 knows no request of the run before, nor its code', async () => {
+  it('ENR-7 a gateway that restarts knows no request of the run before, nor its code', async () => {
     const dataDir = await temporaryFolder();
     const first = await gatewayOf({ dataDir });
     const box = new AskingBox(first.origin, BOX);
@@ -165,7 +165,7 @@ describe('a gateway that is started anew while a box shows its code', () => {
     expect(await acceptCode(again, box.code)).toEqual([400, 'WRONG_CODE']);
   });
 
-  it('ENR-7 takes no request that its disk does not keep', async () => {
+  it('ENR-7 a gateway accepts no request that its disk does not store', async () => {
     const gateway = await gatewayOf();
     const keep = vi.spyOn(EnrolmentRequestStore.prototype, 'keep').mockRejectedValueOnce(new Error('disk is full'));
     const box = new AskingBox(gateway.origin, BOX);
@@ -181,7 +181,7 @@ describe('a gateway that is started anew while a box shows its code', () => {
 for (const engine of ENGINES) {
   describe.skipIf(engine.missing)(`requests to be enrolled on ${engine.name}`, () => {
     const place = engine.places();
-    it('ENR-7 are kept until they are old', async () => {
+    it('ENR-7 requests to enrol are kept until they are old', async () => {
       const { enrolmentRequests } = await opened(await place());
       await enrolmentRequests.keep(row('a', 1_000), 0);
       await enrolmentRequests.keep(row('b', 2_000), 0);

@@ -52,7 +52,7 @@ function movableClock(): Clock & { forward(ms: number): void; sleeps: number[] }
 }
 
 describe('a box that asks to enrol', () => {
-  it('ENR-2 ENR-3 ENR-4 ENR-5 is listed, accepted by its code, and logs in with what was agreed on', async () => {
+  it('ENR-2 ENR-3 ENR-4 ENR-5 a box that asks to enrol is listed, accepted by its code, and logs in with what was agreed on', async () => {
     const gateway = await gatewayOf();
     const box = new AskingBox(gateway.origin, BOX);
     expect(await gateway.mock('/enrolments')).toEqual([]);
@@ -72,7 +72,7 @@ describe('a box that asks to enrol', () => {
     for (const hidden of [box.code, secret, box.request.proof]) expect(told).not.toContain(hidden);
   });
 
-  it('ENR-5 gets its answer as often as it asks, and an admin may accept twice', async () => {
+  it('ENR-5 a box gets the answer to its request as often as it asks, and an admin may accept twice', async () => {
     const gateway = await gatewayOf();
     const box = new AskingBox(gateway.origin, BOX);
     await box.ask();
@@ -83,7 +83,7 @@ describe('a box that asks to enrol', () => {
     expect([await box.agree(), await box.agree()]).toEqual([secret, secret]);
   });
 
-  it('ENR-5 is enrolled for good: another start of the gateway knows its secret', async () => {
+  it('ENR-5 a box is enrolled for good: another start of the gateway knows its secret', async () => {
     const dataDir = await temporaryFolder();
     const first = await gatewayOf({ dataDir });
     const box = new AskingBox(first.origin, BOX);
@@ -98,7 +98,7 @@ describe('a box that asks to enrol', () => {
     expect(await loginStatus(replaced.origin, BOX.terminalCode, secret)).toBe(401);
   });
 
-  it('ENR-6 anew has its old secret refused at once, and its session ended', async () => {
+  it('ENR-6 a box that enrols anew has its old secret refused at once, and its session ended', async () => {
     const gateway = await gatewayOf();
     const first = new AskingBox(gateway.origin, BOX);
     await first.ask();
@@ -131,7 +131,7 @@ describe('a box that asks to enrol', () => {
     expect(await box.next('refused')).toMatchObject({ code: 'NOT_REGISTERED' });
   });
 
-  it('ENR-6 anew has every connection of its old secret ended, one that never said hello too', async () => {
+  it('ENR-6 a box that enrols anew has every connection of its old secret ended, one that never said hello too', async () => {
     const gateway = await gatewayOf();
     const first = new AskingBox(gateway.origin, BOX);
     await first.ask();
@@ -160,7 +160,7 @@ describe('a box that asks to enrol', () => {
     expect(await operate(gateway, '/boxes/VVB999999/forget')).toEqual([404, 'E35']);
   });
 
-  it('ENR-4 is told that it was accepted at the very end of its code when it asks after that', async () => {
+  it('ENR-4 a box gets its acceptance at the very end of its code when it asks after that', async () => {
     const clock = movableClock();
     const gateway = await gatewayOf({ clock });
     const box = new AskingBox(gateway.origin, BOX);
@@ -189,7 +189,7 @@ describe('what is refused', () => {
     expect(gateway.refusals()).toEqual([code]);
   });
 
-  it('ENR-2 REG-6 a disabled box, by that name', async () => {
+  it('ENR-2 REG-6 a gateway refuses to enrol a disabled box, and says so', async () => {
     const gateway = await gatewayOf({ config: { registry: 'store' } });
     await admin(gateway, 'POST', `boxes/${BOX.terminalCode}/disable`);
     expect(await new AskingBox(gateway.origin, BOX).ask()).toMatchObject({ body: { message: 'BOX_DISABLED' } });
@@ -197,7 +197,7 @@ describe('what is refused', () => {
     expect(await new AskingBox(gateway.origin, BOX).ask()).toMatchObject({ status: 201 });
   });
 
-  it('ENR-2 every box, where enrolment is closed', async () => {
+  it('ENR-2 a gateway refuses every box, where enrolment is closed', async () => {
     const gateway = await gatewayOf({ config: { enrolment: 'closed' } });
     expect(await new AskingBox(gateway.origin, BOX).ask()).toMatchObject({ body: { message: 'ENROLMENT_CLOSED' } });
   });
@@ -221,7 +221,7 @@ describe('what is refused', () => {
     expect(await gateway.mock('/enrolments')).toEqual([]);
   });
 
-  it('ENR-2 whoever tries out boxes is heard 30 times, but the box behind the same address still is', async () => {
+  it('ENR-2 a gateway answers 30 requests of whoever tries out boxes, but still the box behind the same address', async () => {
     const gateway = await gatewayOf();
     const box = new AskingBox(gateway.origin, BOX);
     await box.ask();
@@ -235,7 +235,7 @@ describe('what is refused', () => {
     expect((await elsewhere.ask()).status).toBe(201);
   });
 
-  it('ENR-3 a wrong code, one that is none, one of another box, and all of them after ten', async () => {
+  it('ENR-3 a gateway refuses a wrong code, one that is none, one of another box, and all of them after ten', async () => {
     const gateway = await gatewayOf({
       config: { boxes: [BOX, { terminalCode: 'VVB000003', serialNumber: 'VVB900003' }] },
     });
@@ -259,7 +259,7 @@ describe('what is refused', () => {
     expect(await acceptCode(gateway, next.code)).toEqual([200, '']);
   });
 
-  it('ENR-3 what an admin rejects', async () => {
+  it('ENR-3 a gateway refuses a box that an admin rejects', async () => {
     const gateway = await gatewayOf();
     const box = new AskingBox(gateway.origin, BOX);
     await box.ask();
@@ -268,7 +268,7 @@ describe('what is refused', () => {
     expect(await gateway.mock('/enrolments')).toEqual([]);
   });
 
-  it('ENR-1 a code after ten minutes', async () => {
+  it('ENR-1 a gateway refuses a code after ten minutes', async () => {
     const clock = movableClock();
     const gateway = await gatewayOf({ clock });
     const box = new AskingBox(gateway.origin, BOX);
@@ -281,7 +281,7 @@ describe('what is refused', () => {
     expect(await acceptCode(gateway, box.code)).toEqual([400, 'WRONG_CODE']);
   });
 
-  it('ENR-3 a key that somebody on the way put in the place of the one of the box', async () => {
+  it('ENR-3 a gateway refuses a key that somebody on the way put in the place of the one of the box', async () => {
     const gateway = await gatewayOf();
     const box = new AskingBox(gateway.origin, BOX);
     await box.ask({ publicKey: agreementKeyOf(Buffer.alloc(32, 9).toString('base64url')).publicKey });
@@ -289,7 +289,7 @@ describe('what is refused', () => {
     expect((await gateway.mock<{ hasSecret: boolean }[]>('/boxes'))[0]?.hasSecret).toBe(false);
   });
 
-  it('ENR-3 nobody without admin rights: without the admin token, or a page of another origin', async () => {
+  it('ENR-3 a gateway lets nobody enrol boxes without admin rights: without the admin token, or from a page of another origin', async () => {
     const open = await gatewayOf();
     const box = new AskingBox(open.origin, BOX);
     await box.ask();
@@ -309,7 +309,7 @@ describe('what is refused', () => {
 });
 
 describe('an attacker who asks in the name of a box', () => {
-  it('ENR-7 THR-24 crowds its request out by none of its own: the code finds the box', async () => {
+  it('ENR-7 THR-24 an attacker crowds the request of a box out by none of its own: the code finds the box', async () => {
     const gateway = await gatewayOf();
     const box = new AskingBox(gateway.origin, BOX);
     await box.ask();
@@ -322,7 +322,7 @@ describe('an attacker who asks in the name of a box', () => {
     expect(await loginStatus(gateway.origin, BOX.terminalCode, (await box.agree()) ?? '')).toBe(200);
   });
 
-  it('ENR-7 THR-24 is heard 64 times in 20 minutes from one address, the box from another all the same', async () => {
+  it('ENR-7 THR-24 an attacker gets 64 requests in 20 minutes from one address, and the box from another all the same', async () => {
     const clock = movableClock();
     const gateway = await gatewayOf({ clock });
     const crowd = Array.from({ length: 65 }, () => new AskingBox(gateway.origin, BOX, '127.0.0.2'));
@@ -387,7 +387,7 @@ describe('an attacker who asks in the name of a box', () => {
     expect(await thief.state()).toEqual({ state: 'rejected' });
   });
 
-  it('ENR-7 is turned down with the acceptance of the box', async () => {
+  it("ENR-7 an attacker's request is rejected with the acceptance of the box", async () => {
     const gateway = await gatewayOf();
     const crowd = Array.from({ length: 8 }, () => new AskingBox(gateway.origin, BOX, '127.0.0.2'));
     for (const it of crowd) await it.ask();
@@ -400,7 +400,7 @@ describe('an attacker who asks in the name of a box', () => {
 });
 
 describe('an open gateway', () => {
-  it('ENR-8 MSG-8 leaves a box that is online what it is, until it is not, or a person decides', async () => {
+  it('ENR-8 MSG-8 an open gateway leaves a box that is online enrolled, until it is offline, or a person decides', async () => {
     const gateway = await gatewayOf({ config: { enrolment: 'open' } });
     const first = new AskingBox(gateway.origin, BOX);
     await first.ask();
@@ -416,7 +416,7 @@ describe('an open gateway', () => {
     expect(await loginStatus(gateway.origin, BOX.terminalCode, (await second.agree('')) ?? '')).toBe(200);
   });
 
-  it('ENR-8 accepts a box that asks, at once and without a code', async () => {
+  it('ENR-8 an open gateway accepts a box that asks, at once and without a code', async () => {
     const gateway = await gatewayOf({ config: { enrolment: 'open' } });
     const box = new AskingBox(gateway.origin, BOX);
     await box.ask();
@@ -442,7 +442,7 @@ describe('nobody logs in', () => {
     expect(await loginStatus(gateway.origin, BOX.terminalCode, secret)).toBe(401);
   });
 
-  it('ENR-5 by an enrolled secret where the configuration has one: that is the one that counts', async () => {
+  it('ENR-5 nobody logs in by an enrolled secret where the configuration has one: that is the one that counts', async () => {
     const config = parseGatewayConfig({ dataDir: 'x', boxes: [BOX, CONFIGURED] }, 'test');
     const directory = directoryOf(config, { get: async () => 'enrolled' });
     const [enrolled, configured] = [
@@ -465,7 +465,7 @@ for (const engine of ENGINES) {
       wrapped: 1,
     };
 
-    it('ENR-5 are kept, replaced and forgotten, over new starts', async () => {
+    it('ENR-5 enrolled secrets are stored, replaced and forgotten, over restarts', async () => {
       const at = await place();
       const first = await opened(at);
       const secrets = first.boxSecrets;

@@ -106,7 +106,7 @@ async function retained(url: string) {
 }
 
 describe('a gateway on an external broker', () => {
-  it('PRE-2 says that it is there, and that it leaves; each run is another', async () => {
+  it('PRE-2 a gateway on an external broker publishes that it is there, and that it leaves; each run is another', async () => {
     const { url } = await openBroker();
     const first = await gatewayAt(url);
     const birth = await retained(url);
@@ -120,7 +120,7 @@ describe('a gateway on an external broker', () => {
     expect(next?.sessionId).not.toBe(birth?.sessionId);
   });
 
-  it('PRE-2 is there again after the late last will of an earlier run', async () => {
+  it('PRE-2 a gateway publishes that it is there again after the late last will of an earlier run', async () => {
     const { url } = await openBroker();
     const oldWay = await cable(url);
     await gatewayAt(oldWay.url);
@@ -151,7 +151,7 @@ describe('a gateway on an external broker', () => {
     },
   );
 
-  it('PRE-2 names a second gateway on the broker, and does not quarrel with it', async () => {
+  it('PRE-2 a gateway names a second gateway on the broker, and does not fight with it', async () => {
     const { url } = await openBroker();
     const first = await gatewayAt(url);
     const second = await gatewayAt(url);
@@ -160,7 +160,7 @@ describe('a gateway on an external broker', () => {
     for (const it of [first, second]) expect(it.logged('gateway-presence-restored')).toEqual([]);
   });
 
-  it('PRE-4 tells a box that asks of its run, and no other box', async () => {
+  it('PRE-4 a gateway sends a box that asks its run, and no other box', async () => {
     const { url } = await openBroker();
     const gateway = await gatewayAt(url);
     const birth = await retained(url);
@@ -187,7 +187,7 @@ describe('a gateway on an external broker', () => {
       (it) => Object.assign(it, { authorizeSubscribe: ((_client, _topic, done) => done(null, null)) satisfies Grant }),
       'does not let the gateway read',
     ],
-  ])('PRE-5 refuses a broker that %s, by name', async (_broken, breaks, reason) => {
+  ])('PRE-5 a gateway refuses a broker that grants no QoS 1, by name', async (_broken, breaks, reason) => {
     const { url, aedes } = await openBroker();
     breaks(aedes);
     await expect(gatewayAt(url)).rejects.toMatchObject({
@@ -221,7 +221,7 @@ describe('a gateway on an external broker', () => {
     },
   );
 
-  it('PRE-5 opens its connection anew when the broker has lost a subscription and no box is heard any more', async () => {
+  it('PRE-5 a gateway opens its connection anew when the broker has lost a subscription and no box is received any more', async () => {
     const clock = new VirtualClock();
     const { url, aedes } = await openBroker();
     const gateway = await testGateway({ config: { mqtt: { url } }, clock });
@@ -240,7 +240,7 @@ describe('a gateway on an external broker', () => {
     expect((await retained(url))?.sessionId).not.toBe(birth?.sessionId);
   });
 
-  it('TOP-1 MSG-3 takes no message that the broker retained', async () => {
+  it('TOP-1 MSG-3 a gateway ignores a message that the broker retained', async () => {
     const { url } = await openBroker();
     const { client } = await loginAs({ mqttUrl: url }, BOX1);
     const { terminalCode, serialNumber } = BOX1;
@@ -259,7 +259,7 @@ describe('a gateway on an external broker', () => {
     expect(gateway.logged('box-connected')).toEqual([]);
   });
 
-  it('SND-5 PRE-2 loses its boxes with the broker, and is there again as a new run when it is back', async () => {
+  it('SND-5 PRE-2 a gateway loses its boxes with the broker, and is there again as a new run when it is back', async () => {
     const port = await freePort();
     const broker = await openBroker(port);
     const gateway = await gatewayAt(broker.url);
@@ -284,7 +284,7 @@ describe('a gateway on an external broker', () => {
     await eventually('health', async () => (await health()) === 200);
   });
 
-  it('TOP-4 SND-5 finds a half-open connection to its broker within 1.5 keepalives, and loses its boxes', async () => {
+  it('TOP-4 SND-5 a gateway finds a half-open connection to its broker within 1.5 keepalives, and loses its boxes', async () => {
     const { url } = await openBroker();
     const proxy = await startProxy({ port: Number(new URL(url).port) });
     onTestFinished(() => proxy.close());
@@ -296,7 +296,7 @@ describe('a gateway on an external broker', () => {
     await eventually('the gateway is back', () => gateway.logged('broker-reconnected').length === 1);
   });
 
-  it('TOP-4 gives up a broker that answers pings but acknowledges no message for 15 s', async () => {
+  it('TOP-4 a gateway gives up a broker that answers pings but acknowledges no message for 15 s', async () => {
     const clock = new VirtualClock();
     const { url, aedes } = await openBroker();
     const gateway = await testGateway({ config: { mqtt: { url } }, clock });
@@ -319,7 +319,7 @@ describe('a gateway on an external broker', () => {
     expect(reasons).toContain('a message is not acknowledged for 15000 ms');
   });
 
-  it('names the broker that is not there, and what to do', async () => {
+  it('a gateway names the broker that is not there, and what to do', async () => {
     const url = `mqtt://127.0.0.1:${await freePort()}`;
     await expect(gatewayAt(url)).rejects.toMatchObject({
       message: expect.stringContaining(new URL(url).host),

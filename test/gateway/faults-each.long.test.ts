@@ -85,7 +85,7 @@ describe('with boxes on both transports', () => {
   const gatewayFaults = FAULT_NAMES.filter((it) => faultKind(it).place !== 'box');
   const boxFaults = FAULT_NAMES.filter((it) => faultKind(it).place === 'box');
 
-  it('FLT-11 of the gateway is over with all that it holds as soon as it is ended', {
+  it('FLT-11 each fault of the gateway is over with all that it holds as soon as it is ended', {
     timeout: 300_000,
   }, async () => {
     const { market, clock, happened } = await open();
@@ -111,7 +111,7 @@ describe('with boxes on both transports', () => {
     await market.expectRight({ twice: happened('sync-twice') });
   });
 
-  it('FLT-11 of a box is over as soon as it is ended', async () => {
+  it('FLT-11 each fault of a box is over as soon as it is ended', async () => {
     const { market } = await open();
     const { stalls } = market;
     const tryOut = async (fault: FaultName) => {

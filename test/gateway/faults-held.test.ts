@@ -98,7 +98,7 @@ describe('what a fault holds back', () => {
     expect([standing(), clock.sleeping()]).toEqual([[], []]);
   });
 
-  it('FLT-11 goes in the order in which it was held, whichever faults hold it', async () => {
+  it('FLT-11 held messages go in the order in which they were held, whichever faults hold them', async () => {
     const { order, connection, said, clock, faults, settle } = open();
     order({ fault: 'box-slow', content: 'B', seconds: 600 });
     order({ fault: 'push-late', content: 'A', seconds: 5 });
@@ -112,7 +112,7 @@ describe('what a fault holds back', () => {
     expect(clock.sleeping()).toEqual([]);
   });
 
-  it('FLT-11 of two that hold the same goes on when both have ended', async () => {
+  it('FLT-11 a message that two faults hold goes on when both have ended', async () => {
     const { order, connection, said, faults, settle, clock } = open();
     const late = order({ fault: 'push-late', seconds: 600 });
     order({ fault: 'box-slow', seconds: 600 });
@@ -234,7 +234,7 @@ describe('what a fault holds back', () => {
     expect([said, posted, clock.sleeping()]).toEqual([[push], [sync], []]);
   });
 
-  it('FLT-11 is no more than 10,000: one more has the oldest go on', async () => {
+  it('FLT-11 faults hold no more than 10,000 messages: one more has the oldest go on', async () => {
     const { order, connection, said, standing, settle, clock } = open();
     order({ fault: 'box-slow', seconds: 600, times: 10_000 });
     const [first, second, push] = [show('first'), show('second'), show('more')];
@@ -255,7 +255,7 @@ describe('what a fault holds back', () => {
     expect([said.length, standing(), clock.sleeping()]).toEqual([10_001, [], []]);
   });
 
-  it('FLT-11 is dropped where the gateway stops, and leaves no wait', async () => {
+  it('FLT-11 held messages are dropped where the gateway stops, and leave no wait', async () => {
     const { order, connection, call, said, faults, settle, clock } = open();
     order({ fault: 'push-late', seconds: 600 });
     order({ fault: 'push-swapped', content: 'B' });
@@ -297,7 +297,7 @@ it('FLT-11 a gateway that stops in the midst of faults answers who waits, tells 
 });
 
 describe('held connections', () => {
-  it('FLT-9 what waits to be posted is forgotten with its connection', async () => {
+  it('FLT-9 messages of a held connection that wait to be posted are forgotten with it', async () => {
     const { faults, links, order } = open();
     order({ fault: 'half-open', seconds: 600 });
     const [given, kept] = [new Socket(), new Socket()];
@@ -318,7 +318,7 @@ describe('held connections', () => {
     expect([given, kept].map((it) => it.listenerCount('close'))).toEqual([0, 0]);
   });
 
-  it('FLT-9 are no more than 16 of a box: one more ends the oldest', () => {
+  it('FLT-9 a box has no more than 16 held connections: one more ends the oldest', () => {
     const { faults, links } = open();
     faults.order({ fault: 'half-open', seconds: 600 });
     const sockets = Array.from({ length: 17 }, () => new Socket());

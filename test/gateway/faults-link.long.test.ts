@@ -150,7 +150,7 @@ it('FLT-9 link-slow: each message takes up to a second, and none overtakes anoth
 });
 
 describe('at a gateway whose broker is another', () => {
-  it('FLT-2 FLT-9 its connections are not cut, held or killed; those over HTTP are', async () => {
+  it('FLT-2 FLT-9 connections of an external broker are not cut, held or killed; those over HTTP are', async () => {
     const aedes = await Aedes.createBroker();
     const server = createServer(aedes.handle);
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));

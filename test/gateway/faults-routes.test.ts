@@ -19,7 +19,7 @@ const tries = async (gateway: TestGateway, count: number) => {
 };
 
 describe('/_mock/faults', () => {
-  it('FLT-1 lists what can be ordered, and what stands until it is ended', async () => {
+  it('FLT-1 /_mock/faults lists what can be ordered, and what stands until it is ended', async () => {
     const gateway = await testGateway(HERE);
     const offered = await faults(gateway);
     expect(offered.faults.map((it) => it.name)).toEqual(AT_GATEWAY);
@@ -47,7 +47,7 @@ describe('/_mock/faults', () => {
     expect(gateway.logged('fault-ended').map((it) => it.fault)).toEqual(['push-lost', 'link-slow']);
   });
 
-  it('FLT-2 refuses what is no order, with its code and the reason', async () => {
+  it('FLT-2 /_mock/faults refuses an illegal order, with its code and the reason', async () => {
     const gateway = await testGateway(HERE);
     for (const [body, code, reason] of [
       ['{', 'E46', 'UTF-8 JSON'],
@@ -68,7 +68,7 @@ describe('/_mock/faults', () => {
     }
   });
 
-  it('FLT-1 lets 100 stand, and no more', async () => {
+  it('FLT-1 /_mock/faults lets 100 faults stand, and no more', async () => {
     const gateway = await testGateway(HERE);
     const order = { fault: 'push-lost' };
     for (let n = 0; n < 100; n += 1) expect((await post(gateway, order)).status).toBe(201);
@@ -77,7 +77,7 @@ describe('/_mock/faults', () => {
     expect((await post(gateway, order)).status).toBe(201);
   });
 
-  it('FLT-1 is for admins only', async () => {
+  it('FLT-1 /_mock/faults is for admins only', async () => {
     const gateway = await testGateway({ config: { mqtt: null, adminToken: 'A-long-admin-token-of-a-test' } });
     const order = { fault: 'push-lost' };
     for (const [method, body] of [['GET'], ['POST', order], ['DELETE']] as const) {
@@ -102,7 +102,7 @@ describe('/_mock/faults', () => {
 });
 
 describe('how often a fault happens', () => {
-  it('FLT-3 is once, or as often as is said', async () => {
+  it('FLT-3 a fault happens once, or as often as is said', async () => {
     const gateway = await testGateway(HERE);
     await post(gateway, { fault: 'service-500' });
     expect(await tries(gateway, 2)).toEqual([true, false]);
@@ -114,7 +114,7 @@ describe('how often a fault happens', () => {
     expect(happened(gateway, 'service-500')).toHaveLength(3);
   });
 
-  it('FLT-3 is each time while it lasts', async () => {
+  it('FLT-3 a fault with a duration happens each time while it lasts', async () => {
     const gateway = await testGateway(HERE);
     await post(gateway, { fault: 'service-500', seconds: 1 });
     expect(await tries(gateway, 3)).toEqual([true, true, true]);
@@ -122,7 +122,7 @@ describe('how often a fault happens', () => {
     expect(await tries(gateway, 1)).toEqual([false]);
   });
 
-  it('FLT-3 is left to chance, which is the same for the same seed', async () => {
+  it('FLT-3 a fault happens by chance, which is the same for the same seed', async () => {
     const gateway = await testGateway(HERE);
     const choices = async (seed: number) => {
       await post(gateway, { fault: 'service-500', times: 100, chance: 0.5, seed });
@@ -167,7 +167,7 @@ describe('magic contents', () => {
     return { gateway, partner, box, soon, done };
   };
 
-  it.each(AT_GATEWAY)('FLT-4 order %s from the program of a partner', async (fault) => {
+  it.each(AT_GATEWAY)('FLT-4 magic contents order %s from the program of a partner', async (fault) => {
     const { gateway, box, soon, done } = await inHaste();
     const content = magicContent(fault);
     const made = await done('generate', gateway.generate({ content }));
@@ -194,7 +194,7 @@ describe('magic contents', () => {
     expect((await post(gateway, { fault })).status).toBe(201);
   });
 
-  it('FLT-12 refuse what no content orders, and list what contents order', async () => {
+  it('FLT-12 magic contents of no fault are refused, and the refusal lists those that there are', async () => {
     const gateway = await testGateway({ config: { mqtt: null } });
     const contents = ['FAULT', 'FAULT PUSH THRICE', 'FAULT push twice', 'FAULT DISK FULL', 'FAULT BROKER KILLED'];
     for (const content of contents) {
@@ -214,7 +214,7 @@ describe('magic contents', () => {
     expect((await gateway.generate({ content: 'FAULTY LAMP' })).status).toBe(200);
   });
 
-  it('FLT-4 have one fault of a link stand at a time, however often they are pushed', async () => {
+  it('FLT-4 magic contents have one fault of a link stand at a time, however often they are pushed', async () => {
     const { gateway, done } = await inHaste();
     const content = magicContent('link-slow');
     for (const orderId of ['A', 'B', 'C']) {
@@ -223,7 +223,7 @@ describe('magic contents', () => {
     expect((await faults(gateway)).standing).toMatchObject([{ fault: 'link-slow', box: BOX1.terminalCode }]);
   });
 
-  it('FLT-4 of a callback, make it at the first attempt only', async () => {
+  it('FLT-4 magic contents of a callback make its fault at the first attempt only', async () => {
     const { gateway, partner, soon } = await inHaste();
     await gateway.testCallback({ content: magicContent('partner-500') });
     await soon('the delivery', async () => (await gateway.mock('/callbacks'))[0]?.status === 'delivered');

@@ -30,7 +30,7 @@ function faultOf(fault: FaultName, chance: Seeded, codes: readonly string[]): Fa
 describe.each(ENGINES)('faults that come and go at random, on $name', ({ missing, places }) => {
   const place = places();
 
-  it.skipIf(missing)(`FLT-11 leave the money of ${ORDERS} orders right (seed ${SEED})`, async () => {
+  it.skipIf(missing)(`FLT-11 faults at random leave the money of ${ORDERS} orders right (seed ${SEED})`, async () => {
     const gateways: TestGateway[] = [];
     const market = await Market.open(async (url) => {
       const { dataDir, databaseUrl } = await place();

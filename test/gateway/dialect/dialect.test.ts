@@ -125,7 +125,7 @@ it('VQD-3 tells a box without an account that it is connected, and nothing else'
 });
 
 describe('a push to a box that confirms nothing', () => {
-  it('VQD-5 succeeds once it is sent to the connected box, and the console and lists say no more', async () => {
+  it('VQD-5 a push in the dialect succeeds once it is sent to the connected box, and the console and lists say no more', async () => {
     const { gateway } = await shopWithBox();
     expect(await boxView(gateway)).toMatchObject({ dialect: 'vietqr', confirms: false, online: true });
     expect(await gateway.mock('/boxes/VVB000001')).toMatchObject({ dialect: 'paybox', confirms: true });
@@ -135,7 +135,7 @@ describe('a push to a box that confirms nothing', () => {
     expect(DH001?.pushes).toMatchObject([{ status: 'sent', confirmedAt: null }]);
   });
 
-  it('VQD-5 SND-5 is refused while nobody listens on the topic of the box', async () => {
+  it('VQD-5 SND-5 a push in the dialect is refused while nobody listens on the topic of the box', async () => {
     const gateway = await dialectGateway();
     expect((await gateway.sendQr(TO_IT)).body.message).toBe('BOX_OFFLINE');
     const { client } = await bareClient(gateway);
@@ -151,7 +151,7 @@ describe('a push to a box that confirms nothing', () => {
   });
 
   it.each(['displayed', 'accepted'])(
-    'VQD-5 is refused by name when its box shall confirm that it is %s',
+    'VQD-5 a push in the dialect is refused while firmware that came back does not subscribe',
     async (confirm) => {
       const gateway = await dialectGateway({}, { confirm });
       const box = firmware(gateway);
@@ -163,7 +163,7 @@ describe('a push to a box that confirms nothing', () => {
     },
   );
 
-  it('VQD-5 ends on its screen when it is cancelled, and a newer one just replaces it', async () => {
+  it('VQD-5 a push in the dialect ends on its screen when it is cancelled, and a newer one just replaces it', async () => {
     const { gateway, box } = await shopWithBox();
     await gateway.sendQr(TO_IT);
     await gateway.sendQr({ ...TO_IT, ...second });
@@ -176,7 +176,7 @@ describe('a push to a box that confirms nothing', () => {
     expect(await statusOf(gateway, 'DH002')).toBe('cancelled');
   });
 
-  it('VQD-5 ends on its screen with its lifetime', async () => {
+  it('VQD-5 a push in the dialect ends on its screen with its lifetime', async () => {
     const gateway = await dialectGateway({ config: { qrLifetimeSeconds: 1 } });
     const box = firmware(gateway);
     await online(gateway, box);
@@ -186,7 +186,7 @@ describe('a push to a box that confirms nothing', () => {
     expect(box.types()).toEqual(['N16', 'N17', 'N12']);
   });
 
-  it('VQD-5 is shown again to a box that comes back, for the rest of its lifetime', async () => {
+  it('VQD-5 a push in the dialect is shown again to a box that comes back, for the rest of its lifetime', async () => {
     const { gateway, box } = await shopWithBox();
     await gateway.sendQr(TO_IT);
     await eventually('the QR', () => box.screen.kind === 'dynamic');
@@ -226,7 +226,7 @@ describe('a payment', () => {
     ]);
   });
 
-  it('VQD-8 from before the box was there for the first time is never said, also after a restart', async () => {
+  it('VQD-8 a payment from before the box was there for the first time is never announced, also after a restart', async () => {
     const { options, gateway } = await shop();
     for (const content of ['OLD1', 'OLD2']) await gateway.testCallback({ content });
     const box = firmware(gateway);
@@ -247,7 +247,7 @@ describe('a payment', () => {
     expect((await noticesOf(again)).slice(-2)).toMatchObject([old, old]);
   });
 
-  it('VQD-6 has a text of its own, also when it is equal to another', async () => {
+  it('VQD-6 a payment in the dialect has a text of its own, also when it is equal to another', async () => {
     const { gateway, box } = await shopWithBox();
     for (let at = 0; at < 4; at += 1) await gateway.testCallback();
     await eventually('the payments', () => box.spoken.length === 4);
@@ -269,7 +269,7 @@ describe('a payment', () => {
     expect(later.spoken).toEqual([expect.stringContaining('LATER')]);
   });
 
-  it('VQD-6 of the order on its screen is said there, and its QR is not taken away before', async () => {
+  it('VQD-6 a payment of the order on the screen is announced there, and its QR is not removed before', async () => {
     const { gateway, box } = await shopWithBox();
     await gateway.sendQr(TO_IT);
     await eventually('the QR', () => box.screen.kind === 'dynamic');

@@ -81,7 +81,7 @@ it.each<[how: string, refuse: (socket: Socket) => void]>([
 );
 
 describe.skipIf(missing)(`boxes of the dialect at a broker of one's own${note}`, () => {
-  it('VQD-1 VQD-3 VQD-5 VQD-6 are served from enrolment to payment and cancellation', async () => {
+  it('VQD-1 VQD-3 VQD-5 VQD-6 boxes of the dialect at another broker are served from enrolment to payment and cancellation', async () => {
     const { url } = await startMosquitto();
     const { gateway } = await shop(url);
     const box = firmware({ mqttUrl: url });
@@ -99,7 +99,7 @@ describe.skipIf(missing)(`boxes of the dialect at a broker of one's own${note}`,
     expect(gateway.logged('listeners-not-reported')).toEqual([]);
   });
 
-  it('VQD-5 are offline once the broker finds nobody on their topic, and found by the next run of the gateway', async () => {
+  it('VQD-5 boxes of the dialect are offline once the broker finds nobody on their topic, and found by the next run of the gateway', async () => {
     const { url } = await startMosquitto();
     const { gateway, options } = await shop(url);
     const box = firmware({ mqttUrl: url });
@@ -122,7 +122,7 @@ describe.skipIf(missing)(`boxes of the dialect at a broker of one's own${note}`,
     expect(back.spoken).toEqual([expect.stringContaining('AWAY')]);
   });
 
-  it('VQD-5 count as connected from their enrolment on where somebody reads all topics, and the log says so', async () => {
+  it('VQD-5 boxes of the dialect count as connected from their enrolment on where somebody reads all topics, and the log says so', async () => {
     const { url } = await startMosquitto();
     const spy = await connectAsync(url, LOGIN, false);
     onTestFinished(() => spy.endAsync(true));

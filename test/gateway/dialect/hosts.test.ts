@@ -38,7 +38,7 @@ it.each([
   expect(await gateway.mock('/orders')).toMatchObject([{ orderId: 'DH001', partner: 'demo', status: 'created' }]);
 });
 
-it('VQD-7 hears of a payment of such an order once, and is answered on both spellings of the test callback', async () => {
+it('VQD-7 a host gets a payment of an order with its terminal once, and is answered on both spellings of the test callback', async () => {
   const { answers, ask } = await shop();
   await ask(`vietqr/request/${code}`, generate);
   await eventually('the QR', () => answers.length === 1);
@@ -60,7 +60,7 @@ it('VQD-7 hears of a payment of such an order once, and is answered on both spel
   });
 });
 
-it('VQD-7 hears nothing of an order without a terminal, nor of accounts without a box of the dialect', async () => {
+it('VQD-7 a host gets nothing of an order without a terminal, nor of accounts without a box of the dialect', async () => {
   const { gateway, answers, ask } = await shop();
   await gateway.generate();
   await gateway.testCallback();
@@ -100,7 +100,7 @@ it.each([
   expect(answers.slice(0, answered.length).toSorted()).toEqual(expected.toSorted());
 });
 
-it('VQD-7 CHK-3 checks an order, by a checkSum over account and holder', async () => {
+it('VQD-7 CHK-3 a host checks an order, by a checkSum over account and holder', async () => {
   const { gateway, answers, ask } = await shop();
   await gateway.generate({ terminalCode: code });
   const { bankAccount, userBankName } = ACCOUNT;
@@ -113,7 +113,7 @@ it('VQD-7 CHK-3 checks an order, by a checkSum over account and holder', async (
   expect(answers[1]?.[1]).toEqual({ status: 'FAILED', message: 'E39' });
 });
 
-it('VQD-7 CBK-1 the test callback works in the sandbox only', async () => {
+it('VQD-7 CBK-1 the test callback of a host works in the sandbox only', async () => {
   const { answers, ask } = await shop({ sandbox: false });
   await ask('vietqr/test/transaction-callback', testCallback());
   await eventually('the answers', () => answers.length === 2);
