@@ -2,8 +2,8 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { failureLines } from '../../src/bench/engine/reports/failure.ts';
 import type { Result } from '../../src/bench/engine/reports/result.ts';
+import { failureLines } from '../../src/bench/engine/reports/text.ts';
 import { temporaryFolder } from '../support/net.ts';
 import { runSteps } from './setup.ts';
 

@@ -5,7 +5,7 @@ import { join, resolve } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { parseScenario } from '../../src/bench/scenarios/scenario.ts';
 import { VERBS } from '../../src/bench/scenarios/steps.ts';
-import { wrappedHelp } from '../../src/commands/shared/wrapped-help.ts';
+import { wrappedHelp } from '../../src/commands/shared/program.ts';
 import { GATEWAY_TRANSPORTS } from '../../src/device/agent/transports/registry.ts';
 import { freePort, temporaryFolder } from '../support/net.ts';
 import { payboxToEnd, run } from '../support/processes.ts';

@@ -1,8 +1,7 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { createAskSource } from '../../src/gateway/money/ask-source.ts';
-import type { Asking } from '../../src/gateway/money/asking.ts';
+import { type Asking, createAskSource } from '../../src/gateway/money/asking.ts';
 import { CatchUp, type WaitingOrders } from '../../src/gateway/money/catch-up.ts';
 import { SOURCE_KINDS } from '../../src/gateway/money/sources/registry.ts';
 import type { AskSource, Credit, Source } from '../../src/gateway/money/sources/source.ts';

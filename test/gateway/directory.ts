@@ -1,5 +1,4 @@
-import { createDirectory, type Directory } from '../../src/gateway/common/directory.ts';
-import { VirtualAccountTable } from '../../src/gateway/common/virtual-accounts.ts';
+import { createDirectory, type Directory, VirtualAccountTable } from '../../src/gateway/common/directory.ts';
 import type { GatewayConfig } from '../../src/gateway/config/config.ts';
 import { rowsOfFile } from '../../src/gateway/registry/seed.ts';
 import { NAME_OF, type RegistryReader, type RegistryRow } from '../../src/gateway/store/repositories/registry.ts';

@@ -1,7 +1,7 @@
 import { lookup } from 'node:dns';
 import { brotliCompressSync, gzipSync } from 'node:zlib';
 import { expect, it } from 'vitest';
-import { createAskSource } from '../../src/gateway/money/ask-source.ts';
+import { createAskSource } from '../../src/gateway/money/asking.ts';
 import { SOURCE_KINDS } from '../../src/gateway/money/sources/registry.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { systemRandom } from '../../src/lib/random.ts';

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { expect, it, onTestFinished } from 'vitest';
-import { holdSocket } from '../../src/gateway/faults/hold-socket.ts';
+import { holdSocket } from '../../src/gateway/faults/link-faults.ts';
 import { LimitedSocket } from '../../src/protocol/packet-limit.ts';
 import { eventually } from '../support/net.ts';
 import { askFaults, openShop } from './faults.ts';

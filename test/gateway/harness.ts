@@ -2,7 +2,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net';
 import { expect, onTestFinished } from 'vitest';
 import { readRootToken } from '../../src/gateway/access/root-token.ts';
-import type { BoxScreen } from '../../src/gateway/common/box-screen.ts';
+import type { BoxScreen } from '../../src/gateway/common/world.ts';
 import { parseGatewayConfig } from '../../src/gateway/config/config.ts';
 import { type Gateway, startGateway } from '../../src/gateway/gateway.ts';
 import { type Clock, systemClock } from '../../src/lib/clock.ts';

@@ -1,8 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Account } from '../../src/gateway/common/directory.ts';
 import { parseGatewayConfig } from '../../src/gateway/config/config.ts';
-import { createAskSource } from '../../src/gateway/money/ask-source.ts';
-import type { Asking } from '../../src/gateway/money/asking.ts';
+import { type Asking, createAskSource } from '../../src/gateway/money/asking.ts';
 import { Sources } from '../../src/gateway/money/open-sources.ts';
 import { QrMakers } from '../../src/gateway/money/qr-makers.ts';
 import { SOURCE_KINDS } from '../../src/gateway/money/sources/registry.ts';

@@ -1,10 +1,9 @@
 import { Changes } from '../../src/gateway/common/changes.ts';
-import { createDirectory } from '../../src/gateway/common/directory.ts';
+import { createDirectory, VirtualAccountTable } from '../../src/gateway/common/directory.ts';
 import { Logins } from '../../src/gateway/common/logins.ts';
 import { OpenParts } from '../../src/gateway/common/open-parts.ts';
 import type { Stored } from '../../src/gateway/common/stored.ts';
 import type { Vault } from '../../src/gateway/common/vault.ts';
-import { VirtualAccountTable } from '../../src/gateway/common/virtual-accounts.ts';
 import type { World } from '../../src/gateway/common/world.ts';
 import { parseGatewayConfig } from '../../src/gateway/config/config.ts';
 import { TrafficLog } from '../../src/gateway/console/traffic-log.ts';

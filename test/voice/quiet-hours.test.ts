@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { quietHoursOptions } from '../../src/device/voice/config.ts';
+import { quietHoursOptions } from '../../src/device/voice/registry.ts';
 import { isWithin } from '../../src/lib/clock.ts';
 
 const quietAt = (from: string, to: string, hours: number, minutes: number) =>

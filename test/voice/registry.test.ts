@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { voiceOptions } from '../../src/device/voice/config.ts';
-import { SPEAKER_DRIVERS } from '../../src/device/voice/registry.ts';
+import { SPEAKER_DRIVERS, voiceOptions } from '../../src/device/voice/registry.ts';
 import { decodeWav } from '../../src/device/voice/wav.ts';
 import { eventually } from '../support/net.ts';
 import { PROGRAMS, without } from '../support/programs.ts';

@@ -1,8 +1,8 @@
 import { chmod, mkdir, readFile, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
-import { voiceOptions } from '../../src/device/voice/config.ts';
 import type { PageAnnouncement } from '../../src/device/voice/contract.ts';
+import { voiceOptions } from '../../src/device/voice/registry.ts';
 import { openVoice, type Voice, type VoiceIo } from '../../src/device/voice/voice.ts';
 import { encodeWav, type PcmFormat } from '../../src/device/voice/wav.ts';
 import { vocabulary } from '../../src/device/voice/words.ts';

@@ -1,4 +1,5 @@
 import { join } from 'node:path';
+import { createInterface } from 'node:readline/promises';
 import { screenProbe } from '../../bench/engine/probes.ts';
 import { DIALECT_BOX_NOT_JUDGED, DIALECT_CHECKS } from '../../bench/judges/dialect/checks/all.ts';
 import { openEmulatedDialectBox, openExternalDialectBox } from '../../bench/judges/dialect/open.ts';
@@ -11,7 +12,6 @@ import { seededRandom } from '../../lib/random.ts';
 import { macAddress } from '../../protocol/dialect.ts';
 import { boxCode } from '../../protocol/fields.ts';
 import { fileLog } from '../shared/daemon.ts';
-import { personAtTerminal } from '../shared/person.ts';
 import { secretFrom } from '../shared/secrets.ts';
 import { type AwaitedBoxOptions, awaitedBox } from './awaited-box.ts';
 import { emulatedStarter } from './bench-emulated.ts';
@@ -87,4 +87,27 @@ function identityOf(given: DialectJudgeOptions): DialectIdentity {
     passwordFile !== undefined && { username, password: secretFrom('--password-file', passwordFile) };
   const checkSumSalt = secretFrom('--check-sum-salt-file', given.checkSumSaltFile);
   return { terminalCode, macAddr, checkSumSalt, ...(login && { login }) };
+}
+
+const ANSWERS: ReadonlyMap<string, boolean> = new Map([
+  ['y', true],
+  ['yes', true],
+  ['n', false],
+  ['no', false],
+]);
+
+/**
+ * Asks the person at the terminal; returns undefined if there is none. An answer other than yes and no is undefined.
+ */
+export function personAtTerminal() {
+  const { stdin: input, stderr: output } = process;
+  if (!input.isTTY || !output.isTTY) return undefined;
+  return async (question: string, signal: AbortSignal): Promise<boolean | undefined> => {
+    const lines = createInterface({ input, output });
+    try {
+      return ANSWERS.get((await lines.question(`\n${question} [y/n] `, { signal })).trim().toLowerCase());
+    } finally {
+      lines.close();
+    }
+  };
 }

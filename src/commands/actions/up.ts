@@ -7,7 +7,7 @@ import { type Agent, startAgent } from '../../device/agent/agent.ts';
 import { setupOf } from '../../device/agent/setup.ts';
 import type { Frame } from '../../device/display/contract.ts';
 import { encodePng } from '../../device/display/pixels/png.ts';
-import type { BoxScreen } from '../../gateway/common/box-screen.ts';
+import type { BoxScreen } from '../../gateway/common/world.ts';
 import type { CallbackAuth } from '../../gateway/config/callback-config.ts';
 import { type Gateway, startGateway } from '../../gateway/gateway.ts';
 import { thisBoot } from '../../lib/boot.ts';

@@ -2,14 +2,17 @@ import { withDeadline } from '../../lib/clock.ts';
 import type { Logger } from '../../lib/log.ts';
 import { type Ends, endAll, endInOrder, STOP_BUDGET_MS } from '../../lib/shutdown.ts';
 import { isExposed, isLoopbackHost } from '../../lib/tls.ts';
-import { view } from '../box/view.ts';
-import type { BoxApi } from './contract.ts';
+import { statusView, view } from '../box/view.ts';
+import type { BoxApi, BoxStatus, Journal } from './contract.ts';
+import type { Link } from './link/link.ts';
+import type { Loop } from './loop.ts';
 import { startLocalHttp } from './pages/server.ts';
+import type { Peripherals } from './peripherals/parts.ts';
 import { endsOf } from './screen/ends.ts';
+import type { Screen } from './screen/screen.ts';
 import { type Face, openFace } from './stages/face.ts';
 import { openLine } from './stages/line.ts';
 import { type Mind, openMind } from './stages/mind.ts';
-import { type StatusSources, statusOf } from './status.ts';
 import { LINK_SCHEMES } from './transports/registry.ts';
 import type { AgentSetup, AgentWorld } from './world.ts';
 
@@ -103,5 +106,34 @@ function boxApi(setup: AgentSetup, mind: Mind, { screens, parts }: Face, sources
     press,
     sound: () => parts.sound(),
     metrics: () => metrics.text(loop.state),
+  };
+}
+
+/** The parts that make up a status. */
+interface StatusSources {
+  loop: Loop;
+  journal: Journal;
+  /** The first display confirms pushes. */
+  screens: readonly [Screen, ...Screen[]];
+  link: Link;
+  parts: Peripherals;
+}
+
+/** Returns the current `/status` of the box. */
+function statusOf(
+  setup: { link: { transport: string; gateway: string }; version: string },
+  { loop, journal, screens, link, parts }: StatusSources,
+): BoxStatus {
+  const { transport, gateway } = setup.link;
+  const { connectedAtMs, reason } = link.status();
+  const connectedAt = connectedAtMs === undefined ? null : new Date(connectedAtMs).toISOString();
+  return {
+    ...statusView(loop.state),
+    display: screens[0].status(),
+    displays: screens.map((screen) => screen.status()),
+    ...parts.status(),
+    journal: { ...journal.status(), unwritten: loop.unwritten },
+    link: { transport, gateway, plain: isExposed(gateway, LINK_SCHEMES), connectedAt, reason: reason ?? null },
+    version: setup.version,
   };
 }

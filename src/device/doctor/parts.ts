@@ -4,11 +4,10 @@ import { systemClock, withDeadline } from '../../lib/clock.ts';
 import { ConfigError, PayboxError, reasonOf, systemCodeOf } from '../../lib/errors.ts';
 import { stderrLog } from '../../lib/log.ts';
 import type { AgentConfig } from '../agent/config.ts';
-import type { VoiceOptions } from '../voice/config.ts';
 import type { Phrase, Speech } from '../voice/contract.ts';
 import { reasonAndFix } from '../voice/fault.ts';
 import { runProgram } from '../voice/program.ts';
-import { SPEAKER_DRIVERS } from '../voice/registry.ts';
+import { SPEAKER_DRIVERS, type VoiceOptions } from '../voice/registry.ts';
 import { announcementText, REPETITION_TRIED, vocabulary } from '../voice/words.ts';
 import { type Finding, failed, well } from './findings.ts';
 

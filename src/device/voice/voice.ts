@@ -1,10 +1,9 @@
 import { isWithin } from '../../lib/clock.ts';
 import { ConfigError } from '../../lib/errors.ts';
 import { chime, SPEECH_FORMAT } from './chime.ts';
-import type { VoiceOptions } from './config.ts';
 import type { Announcement, Phrase, Repetition, Speaker, SpeakerIo } from './contract.ts';
 import { reasonAndFix } from './fault.ts';
-import { SPEAKER_DRIVERS } from './registry.ts';
+import { SPEAKER_DRIVERS, type VoiceOptions } from './registry.ts';
 import { concat, type Pcm, silence, withVolume } from './wav.ts';
 import { announcementText, numberWords, REPETITION_TRIED, repetitionText, timeWords, vocabulary } from './words.ts';
 

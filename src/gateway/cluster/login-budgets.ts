@@ -2,7 +2,7 @@ import { type Budget, BudgetMeter, type BudgetUse } from '../../lib/budget.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { reasonOf } from '../../lib/errors.ts';
 import type { Logger } from '../../lib/log.ts';
-import { LOGIN_BUDGETS, type LoginBudgets } from '../common/login-budgets.ts';
+import { LOGIN_BUDGETS, type LoginBudgets } from '../common/logins.ts';
 import type { WrongLogins } from './news.ts';
 
 /** At most this many failures wait to be sent to other members. Further ones count at this member only. */

@@ -1,6 +1,5 @@
 import { isStorable } from '../../lib/text.ts';
-import type { Bank } from '../../protocol/banks.ts';
-import { findBank } from '../../protocol/banks.ts';
+import { type Bank, findBank } from '../../protocol/banks.ts';
 import type { LinkedAccount } from '../../protocol/messages.ts';
 import type { VirtualAccounts } from '../../protocol/virtual-accounts.ts';
 import { callback } from '../config/callback-config.ts';
@@ -11,7 +10,6 @@ import type { RegistryReader } from '../store/repositories/registry.ts';
 import type { AccountRow, BoxRow, PartnerRow } from '../store/schema/tables.ts';
 import { RowCache } from './row-cache.ts';
 import type { Vault } from './vault.ts';
-import type { VirtualAccountTable } from './virtual-accounts.ts';
 import type { World } from './world.ts';
 
 export type Partner = Omit<PartnerConfig, 'accounts'>;
@@ -237,4 +235,17 @@ function boxFrom(row: BoxRow): KnownBox {
     confirm: row.confirm ?? undefined,
     disabled: row.disabled === 1,
   };
+}
+
+/** Holds the virtual accounts that QRs may pay to. The open sources write the table, and a welcome reads it. */
+export class VirtualAccountTable {
+  #byAccount: ReadonlyMap<string, readonly VirtualAccounts[]> = new Map();
+
+  of(bankAccount: string): readonly VirtualAccounts[] {
+    return this.#byAccount.get(bankAccount) ?? [];
+  }
+
+  replace(byAccount: ReadonlyMap<string, readonly VirtualAccounts[]>): void {
+    this.#byAccount = byAccount;
+  }
 }

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { DatabaseClock } from '../store/engines/database-clock.ts';
 import type { Topic } from './changes.ts';
-import type { LoginBudgets } from './login-budgets.ts';
+import type { LoginBudgets } from './logins.ts';
 import type { CreditToShard } from './told-credit.ts';
 
 const QR_REF_BYTES = 16;

@@ -1,10 +1,9 @@
 import type { DatabaseClock } from '../store/engines/database-clock.ts';
 import type { Store } from '../store/store.ts';
 import type { BoxSecrets } from './box-secrets.ts';
-import type { Directory } from './directory.ts';
+import type { Directory, VirtualAccountTable } from './directory.ts';
 import type { Logins } from './logins.ts';
 import type { Vault } from './vault.ts';
-import type { VirtualAccountTable } from './virtual-accounts.ts';
 
 /** The store of a gateway, and the parts that read and guard it. */
 export interface Stored {

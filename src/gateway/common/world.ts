@@ -5,7 +5,6 @@ import type { Random } from '../../lib/random.ts';
 import type { GatewayConfig } from '../config/config.ts';
 import type { TrafficLog } from '../console/traffic-log.ts';
 import type { OnStandby } from '../store/store.ts';
-import type { BoxScreen } from './box-screen.ts';
 import type { Changes } from './changes.ts';
 import type { OpenParts } from './open-parts.ts';
 import type { ShardPlace } from './shard.ts';
@@ -48,4 +47,13 @@ export interface GatewayDeps {
   /** The shard of a cluster that this gateway is. A shard opens no HTTP port. */
   place?: ShardPlace;
   boxScreen?: BoxScreen;
+}
+
+/** The screen of a box that runs in the same process, as in `paybox up`. */
+export interface BoxScreen {
+  terminalCode: string;
+  /** The address of the box's own page. */
+  pageUrl: string;
+  /** Returns the picture on its display as PNG, or undefined before the first one. */
+  picture(): Uint8Array | undefined;
 }

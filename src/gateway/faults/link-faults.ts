@@ -10,7 +10,6 @@ import type { BoxHub } from '../boxes/wire.ts';
 import type { World } from '../common/world.ts';
 import type { OrderedFault } from './active-faults.ts';
 import type { Faults } from './faults.ts';
-import { holdSocket } from './hold-socket.ts';
 import { FaultyConnection, type PayPush } from './push-faults.ts';
 
 /** The time from a welcome to the next ordered cut, so that the box has registered. */
@@ -220,4 +219,30 @@ export class LinkFaults {
 
 function isOf({ box }: OrderedFault, terminalCode: string): boolean {
   return box === undefined || box === terminalCode;
+}
+
+/**
+ * Blocks a socket in both directions, including its end, until the returned function is called (PROTOCOL.md, clause
+ * FLT-9). The owner may write, resume or destroy it meanwhile. That takes effect at the release.
+ */
+export function holdSocket(socket: Socket): () => void {
+  let isDestroyed = false;
+  socket.cork();
+  socket.pause();
+  // Until the release, these properties hide the methods of the class.
+  const held = {
+    resume: () => socket,
+    uncork: () => undefined,
+    destroy: () => {
+      isDestroyed = true;
+      return socket;
+    },
+  };
+  Object.assign(socket, held);
+  return () => {
+    for (const name of Object.keys(held)) Reflect.deleteProperty(socket, name);
+    while (socket.writableCorked > 0) socket.uncork();
+    socket.resume();
+    if (isDestroyed) socket.destroy();
+  };
 }

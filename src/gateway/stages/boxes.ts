@@ -1,6 +1,6 @@
+import type { Clock } from '../../lib/clock.ts';
 import { signedConnections } from '../boxes/connection.ts';
 import type { Dialect } from '../boxes/dialect/dialect.ts';
-import { expeller } from '../boxes/expeller.ts';
 import { Hub } from '../boxes/hub.ts';
 import { MessageSigner } from '../boxes/message-signer.ts';
 import type { Mqtt } from '../boxes/mqtt.ts';
@@ -77,4 +77,17 @@ async function dialectOf(
   const dialect = await Dialect.create(vietqrBoxes, world, stored, { hub, wrapConnect, boxConnected });
   world.opened.add('boxes of the dialect', () => dialect.close());
   return dialect;
+}
+
+/** How long a refusal may take to reach a box before its connections are closed. */
+const REFUSAL_MS = 1_000;
+
+/** Returns a function that ends the session of a box and its connections. */
+function expeller(hub: Hub, clock: Clock, dropperOf: (terminalCode: string) => (() => void) | undefined) {
+  return async (terminalCode: string, reason: string, disabled = false) => {
+    const drop = dropperOf(terminalCode);
+    // The refusal must reach the box first, so that the box removes its QR at once (clause MSG-8).
+    if (await hub.expel(terminalCode, reason, disabled)) await clock.sleep(REFUSAL_MS);
+    drop?.();
+  };
 }

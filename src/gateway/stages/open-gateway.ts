@@ -1,9 +1,8 @@
 import type { Access } from '../access/open-access.ts';
 import type { Tokens } from '../access/tokens.ts';
-import type { BoxScreen } from '../common/box-screen.ts';
 import type { Health } from '../common/health.ts';
 import type { Stored } from '../common/stored.ts';
-import type { World } from '../common/world.ts';
+import type { BoxScreen, World } from '../common/world.ts';
 import type { Edges } from '../faults/edges.ts';
 import type { Boxes } from './boxes.ts';
 import type { Money } from './money.ts';

@@ -1,11 +1,10 @@
 import { BoxSecrets } from '../common/box-secrets.ts';
-import { createDirectory, partnerFrom } from '../common/directory.ts';
+import { createDirectory, partnerFrom, VirtualAccountTable } from '../common/directory.ts';
 import { openKnownLogins } from '../common/known-logins.ts';
 import { Logins } from '../common/logins.ts';
 import { isOfRegistry } from '../common/shard.ts';
 import type { Stored } from '../common/stored.ts';
 import { Vault } from '../common/vault.ts';
-import { VirtualAccountTable } from '../common/virtual-accounts.ts';
 import type { World } from '../common/world.ts';
 import { deliveriesFor } from '../money/payment-effects.ts';
 import { seedRegistry } from '../registry/seed.ts';

@@ -3,8 +3,7 @@ import { z } from 'zod';
 import { ConfigError, PayboxError } from '../../../lib/errors.ts';
 import { authorizationHeader, type HttpAnswer, openHttp } from '../../../lib/http-client.ts';
 import type { ActiveFaultView, FaultOrder } from '../../../protocol/faults.ts';
-import { activeFaultsIn, endedFault, FAULTS, orderedFault } from './faults.ts';
-import { jsonOf, request } from './http.ts';
+import { activeFaultsIn, endedFault, FAULTS, jsonOf, orderedFault, request } from './http.ts';
 
 const boxStatus = z.looseObject({
   terminalCode: z.string(),

@@ -3,8 +3,7 @@ import { PayboxError } from '../../../lib/errors.ts';
 import { authorizationHeader, parseJson } from '../../../lib/http-client.ts';
 import type { ActiveFaultView, FaultOrder } from '../../../protocol/faults.ts';
 import { SHARDS_HEADER, statusResponse } from '../../../protocol/http-api.ts';
-import { activeFaultsIn, endedFault, FAULTS, orderedFault } from './faults.ts';
-import { jsonOf, request } from './http.ts';
+import { activeFaultsIn, endedFault, FAULTS, jsonOf, orderedFault, request } from './http.ts';
 import { PartnerClient } from './partner.ts';
 
 /** The first page is small, because it is nearly always enough. Later ones are larger, up to the gateway's maximum. */

@@ -1,5 +1,7 @@
+import { z } from 'zod';
 import { MissingPeerError, PayboxError, reasonOf, systemCodeOf } from '../../../lib/errors.ts';
 import { askHttp, type HttpAnswer } from '../../../lib/http-client.ts';
+import { type ActiveFaultView, activeFaultView } from '../../../protocol/faults.ts';
 
 const LIMITS = { timeoutMs: 15_000, bytesMax: 16_000_000 };
 
@@ -18,11 +20,10 @@ export async function request(
 }
 
 /** Returns the JSON body of a 200 answer. Throws PayboxError for any other status or invalid JSON. */
-export function jsonOf(url: string, { status, body }: HttpAnswer): unknown {
-  const text = body.toString('utf8');
-  if (status !== 200) throw refused(`${url} answered ${status}: ${text.slice(0, 300)}`);
+export function jsonOf(url: string, answer: HttpAnswer): unknown {
+  if (answer.status !== 200) throw refusedBy(url, answer);
   try {
-    return JSON.parse(text) as unknown;
+    return JSON.parse(answer.body.toString('utf8')) as unknown;
   } catch (error) {
     throw refused(`${url} did not answer with JSON: ${reasonOf(error)}`);
   }
@@ -30,4 +31,34 @@ export function jsonOf(url: string, { status, body }: HttpAnswer): unknown {
 
 function refused(message: string): PayboxError {
   return new PayboxError('REFUSED', message, { severity: 'fatal' });
+}
+
+/** The path below `/_mock/` where gateways and boxes take fault orders (PROTOCOL.md, clause FLT). */
+export const FAULTS = 'faults';
+
+const SHOWN_CHARS_MAX = 300;
+const list = z.looseObject({ standing: z.array(activeFaultView) });
+
+/**
+ * Returns the active faults; undefined where the endpoint does not exist. Throws PayboxError for an answer of another
+ * shape.
+ */
+export function activeFaultsIn(url: string, answer: HttpAnswer): ActiveFaultView[] | undefined {
+  return answer.status === 404 ? undefined : list.parse(jsonOf(url, answer)).standing;
+}
+
+/** Returns the fault from the answer to an order. Throws PayboxError for a refusal. */
+export function orderedFault(url: string, answer: HttpAnswer): ActiveFaultView {
+  if (answer.status !== 201) throw refusedBy(url, answer);
+  return activeFaultView.parse(jsonOf(url, { ...answer, status: 200 }));
+}
+
+/** Throws PayboxError unless the fault is over. A fault that was over before (404) is no error. */
+export function endedFault(url: string, answer: HttpAnswer): void {
+  if (answer.status !== 204 && answer.status !== 404) throw refusedBy(url, answer);
+}
+
+function refusedBy(url: string, { status, body }: HttpAnswer): PayboxError {
+  const text = body.toString('utf8').slice(0, SHOWN_CHARS_MAX);
+  return refused(`${url} answered ${status}: ${text}`);
 }

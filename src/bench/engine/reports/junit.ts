@@ -1,6 +1,5 @@
-import { failureLines } from './failure.ts';
 import type { ReportRow } from './result.ts';
-import { escaped, tookText } from './text.ts';
+import { escaped, failureLines, tookText } from './text.ts';
 
 /** The output of a test case has at most this many steps. The HTML report has all of them. */
 const STEPS_MAX = 200;

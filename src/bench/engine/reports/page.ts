@@ -1,8 +1,7 @@
 import { createHash } from 'node:crypto';
-import { failureLines } from './failure.ts';
 import { percentileTable } from './percentiles.ts';
 import type { ReportRow } from './result.ts';
-import { escaped, tookText } from './text.ts';
+import { escaped, failureLines, tookText } from './text.ts';
 import { timelineOf } from './timeline.ts';
 import { TRACE_STYLE, traceOf } from './trace.ts';
 

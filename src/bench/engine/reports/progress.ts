@@ -1,6 +1,5 @@
-import { failureLines } from './failure.ts';
 import type { ReportRow } from './result.ts';
-import { oneLine, tookText } from './text.ts';
+import { failureLines, oneLine, tookText } from './text.ts';
 
 /** Receives the progress of a run. */
 export interface Progress {

@@ -29,7 +29,7 @@ export interface Result {
   reason: string;
   /** The position of the step, for example `happy-path.yaml:12`; undefined when no step is concerned. */
   where: string | undefined;
-  /** The details of a failed step, which `reports/failure.ts` prints; undefined unless a step failed. */
+  /** The details of a failed step, which `reports/text.ts` prints; undefined unless a step failed. */
   failure?: FailureDetail | undefined;
   /** The duration in milliseconds of real time. */
   tookMs: number;

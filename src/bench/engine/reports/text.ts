@@ -1,3 +1,5 @@
+import type { FailureDetail } from './result.ts';
+
 /**
  * These characters are refused by XML 1.0 or a terminal, or change the reading direction: control characters except tab
  * and line ends, lone surrogates, and bidi marks.
@@ -36,4 +38,25 @@ export function tookText(ms: number): string {
   if (whole < 1_000) return `${whole} ms`;
   if (tenths < 600) return `${(tenths / 10).toFixed(1)} s`;
   return `${Math.floor(seconds / 60)} min ${seconds % 60} s`;
+}
+
+/**
+ * Returns the lines that show a failed step in its file, with the expected and the actual value below each other. The
+ * caller prints the reason above them.
+ */
+export function failureLines({ lines, expected, actual, notes }: FailureDetail): string[] {
+  const width = String(lines.at(-1)?.line ?? 0).length;
+  const source = lines.map(({ line, text, isOfStep }) =>
+    `${isOfStep ? '>' : ' '} ${String(line).padStart(width)} | ${printed(text)}`.trimEnd(),
+  );
+  const sides =
+    expected === undefined && actual === undefined
+      ? []
+      : [`  expected  ${oneLine(expected ?? '')}`, `  actual    ${oneLine(actual ?? '')}`];
+  return [...source, ...sides, ...notes.map((note) => `  ${oneLine(note)}`)];
+}
+
+/** Returns a line of a file, with its indentation. */
+function printed(text: string): string {
+  return `${' '.repeat(text.search(/\S|$/))}${oneLine(text)}`;
 }

@@ -4,6 +4,7 @@ import { seededRandom } from '../../../lib/random.ts';
 import { durationMs } from '../../scenarios/durations.ts';
 import type { Scenario } from '../../scenarios/scenario.ts';
 import { Scope } from '../../scenarios/scope.ts';
+import type { BoxClient } from '../clients/box.ts';
 import { LISTED_ROWS } from '../clients/gateway.ts';
 import type { Result } from '../reports/result.ts';
 import { Transcript } from '../reports/transcript.ts';
@@ -12,7 +13,6 @@ import { type StepContext, StepFailure } from '../steps/context.ts';
 import { endInjected, expectHappened } from '../steps/faults.ts';
 import { runSteps } from '../steps/steps.ts';
 import { reasonToSkip, type Target, type TargetKind } from '../target.ts';
-import { filmOf } from './film.ts';
 import { TrafficRecorder } from './traffic-recorder.ts';
 
 export interface RunOptions {
@@ -215,4 +215,37 @@ export async function recordFinalState(target: Target, transcript: Transcript): 
 export function reasonWithFix(error: unknown): string {
   const fix = error instanceof PayboxError && error.fix !== '' ? `; ${error.fix}` : '';
   return `${error instanceof MissingPeerError ? '' : 'the target did not start: '}${reasonOf(error)}${fix}`;
+}
+
+/**
+ * The event of a change may come before the screen is drawn, and the next event after it. Later changes are only
+ * clocks.
+ */
+const LOOKS_AFTER_CHANGE = 2;
+
+/**
+ * Returns a function that records a box's screen after each change of its status. The caller calls it for each status
+ * event. Time is not skipped while it looks.
+ */
+function filmOf(target: Target, transcript: Transcript, box: BoxClient): (isChange: boolean) => void {
+  let left = 0;
+  let isLooking = false;
+  let isAsked = false;
+  const look = async () => {
+    isLooking = true;
+    while (isAsked) {
+      isAsked = false;
+      // A box that is off shows nothing, which is no failure of the scenario.
+      const seen = await target.time.inRealTime(() => target.probe.capture(box)).catch(() => undefined);
+      if (seen !== undefined) transcript.addScreen(box.terminalCode, seen.file, seen.qr);
+    }
+    isLooking = false;
+  };
+  return (isChange) => {
+    if (isChange) left = LOOKS_AFTER_CHANGE;
+    if (left === 0 || transcript.hasAllPictures) return;
+    left -= 1;
+    isAsked = true;
+    if (!isLooking) void look();
+  };
 }

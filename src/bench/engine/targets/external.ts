@@ -1,14 +1,13 @@
 import { z } from 'zod';
 import { untilAborted } from '../../../lib/clock.ts';
-import { ConfigError, PayboxError } from '../../../lib/errors.ts';
+import { ConfigError, PayboxError, reasonOf } from '../../../lib/errors.ts';
 import { authorizationHeader } from '../../../lib/http-client.ts';
 import { isPanelName } from '../../panels/emulator.ts';
 import { BoxClient, type BoxStatus } from '../clients/box.ts';
 import { type Account, GatewayClient, gatewayAbout } from '../clients/gateway.ts';
 import { jsonOf, request } from '../clients/http.ts';
 import type { Capability, Probe, TargetKind } from '../target.ts';
-import { realTime } from '../test-time.ts';
-import { clearScreen } from './clear-screen.ts';
+import { realTime, waitUntilRight } from '../test-time.ts';
 
 export interface GatewayOptions {
   /** The origin of the running gateway. */
@@ -109,4 +108,29 @@ export async function connectToGateway(options: GatewayOptions): Promise<Gateway
   };
   const path = new URL(told.baseUrl).pathname.replace(/\/+$/, '');
   return new GatewayClient({ origin, baseUrl: `${origin}${path}`, partner, account, adminToken });
+}
+
+/** Paid screens, and the screens of orders that are over, stay for less time than this by default. */
+const CLEAR_TIMEOUT_MS = 20_000;
+/** In these states an earlier order or payment has the screen. */
+const BUSY = ['showing', 'paid', 'expired'];
+
+/**
+ * Clears an unpaid QR or a payment from the screen of a running box, as a person does by its key. Otherwise a scenario
+ * would take it for its own. Throws PayboxError that says what to do where the key does not work.
+ */
+async function clearScreen(box: BoxClient): Promise<void> {
+  const look = async () => {
+    const { state } = await box.status();
+    return BUSY.includes(state) ? `${box.terminalCode} is ${state}` : undefined;
+  };
+  const busy = await look();
+  if (busy === undefined) return;
+  const problem = await box.press('dismiss').then(
+    () => waitUntilRight(realTime, CLEAR_TIMEOUT_MS, look, AbortSignal.timeout(2 * CLEAR_TIMEOUT_MS)),
+    (error: unknown) => `${busy}, and its key does not work: ${reasonOf(error)}`,
+  );
+  if (problem === undefined) return;
+  const fix = `cancel the order in the console or press the box's key, wait until ${box.url} shows none, and run again`;
+  throw new PayboxError('TARGET', problem, { severity: 'fatal', fix });
 }

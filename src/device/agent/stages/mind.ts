@@ -1,12 +1,13 @@
-import { UNKNOWN_BOOT } from '../../../lib/boot.ts';
+import { type Boot, UNKNOWN_BOOT } from '../../../lib/boot.ts';
+import type { Clock } from '../../../lib/clock.ts';
 import { isExposed } from '../../../lib/tls.ts';
-import { toldMs } from '../../box/calendar.ts';
-import type { BoxEvent } from '../../box/state.ts';
+import { isOfBoot, toldMs } from '../../box/calendar.ts';
+import { restore } from '../../box/restore.ts';
+import type { BoxConfig, BoxEvent, BoxState } from '../../box/state.ts';
 import type { Journal, Key } from '../contract.ts';
 import { openJournal } from '../journal/journal.ts';
 import { Loop } from '../loop.ts';
 import { AgentMetrics } from '../metrics.ts';
-import { stateAtStart } from '../start-state.ts';
 import { LINK_SCHEMES } from '../transports/registry.ts';
 import type { AgentSetup, AgentWorld } from '../world.ts';
 
@@ -81,4 +82,17 @@ function boxConfig(setup: AgentSetup) {
   const { terminalCode, serialNumber } = identity;
   const plainLink = isExposed(setup.link.gateway, LINK_SCHEMES);
   return { terminalCode, serialNumber, version, paidHoldMs, endedHoldMs, plainLink, sandboxMark };
+}
+
+/**
+ * Returns the state with which a box starts, from its journal. It checks the calendar clock only if the journal is from
+ * another boot, because the check may need some seconds.
+ */
+async function stateAtStart(config: BoxConfig, journal: Journal, boot: Boot, clock: Clock): Promise<BoxState> {
+  const { id, offsetMs } = boot;
+  const entries = journal.load();
+  const isTimeRight = entries.length > 0 && !isOfBoot(entries, id) && (await boot.isTimeRight());
+  const at = { monotonicMs: clock.monotonicMs(), wallMs: clock.wallMs() };
+  const inBoot = { ...config, boot: id === undefined ? undefined : { id, offsetMs } };
+  return restore(inBoot, { entries, intact: journal.status().complete }, at, isTimeRight);
 }

@@ -7,12 +7,11 @@ import { RETENTION_MS } from '../retention.ts';
 import type { OrderRow, OrderStatus, PaymentDetails, Tables } from '../schema/tables.ts';
 import { type NewCredit, paidForEach } from './credits.ts';
 import type { ModeHistory } from './mode-history.ts';
-import { findOrderFor } from './order-of-payment.ts';
 import { orderOfRequest } from './payment-requests.ts';
 import { endOrder, enqueueDeliveries, orderWith, type PaymentEffects, type StoredPayment } from './payments.ts';
 import { RegistryStore } from './registry.ts';
 import { sameCredit } from './same-credit.ts';
-import { CODE_OF_CONTENT } from './search.ts';
+import { CODE_OF_CONTENT, findOrderFor } from './search.ts';
 import { nextSeq } from './seq.ts';
 
 /** At most this many orders are found by codes. Two orders rarely have the same code. */
