@@ -1,10 +1,12 @@
 import { type Command, Option } from 'commander';
 import { ROLE_NAMES } from '../gateway/access/roles.ts';
-import { type AdminResource, type AdminTable, RESOURCES } from './shared/admin-resources.ts';
+import { inputsOf } from '../gateway/registry/inputs.ts';
+import { type Input, nameField, RESOURCES, TABLES } from '../gateway/registry/resources.ts';
+import type { RegistryTable } from '../gateway/store/schema/registry-rows.ts';
 import { several, whole, withGatewayOrigin } from './shared/arguments.ts';
 
 const PAGE_ROWS_MAX = 500;
-const FILE = 'YAML or JSON with fields, - for standard input; see the examples';
+const FILE = 'YAML or JSON with any fields, - for standard input; see the examples';
 
 /** Makes the command `paybox admin`. */
 export function addAdmin(root: Command): void {
@@ -12,7 +14,7 @@ export function addAdmin(root: Command): void {
     .command('admin')
     .description('partners, accounts, boxes, sources and tokens of a running gateway: lists, adds and changes them')
     .addHelpText('after', EXAMPLES);
-  for (const table of Object.keys(RESOURCES) as AdminTable[]) addGroup(admin, table, RESOURCES[table]);
+  for (const table of TABLES) addGroup(admin, table);
   addTokens(admin);
   withOrigin(admin.command('audit'))
     .description('who changed what, newest first')
@@ -25,18 +27,21 @@ export function addAdmin(root: Command): void {
   }
 }
 
-function addGroup(admin: Command, table: AdminTable, group: AdminResource): void {
-  const { about, name, filters, fields, added, linkTo } = group;
-  const own = admin.command(table).description(about).addHelpText('after', `\nExamples:${group.examples}`);
-  const command = (said: string, what: string, options: AdminResource['fields'] = []) => {
+/** The flags of an option, and its help. */
+type Flags = readonly [flags: string, about: string];
+
+function addGroup(admin: Command, table: RegistryTable): void {
+  const { one: kind, about, linkTo, rotate } = RESOURCES[table];
+  const own = admin.command(table).description(about).addHelpText('after', `\nExamples:${EXAMPLES_OF[table]}`);
+  const command = (said: string, what: string, options: readonly Flags[] = []) => {
     const made = withOrigin(own.command(said)).description(what);
     for (const [flags, told] of options) made.option(flags, told);
     return made;
   };
-  const one = `<${name}>`;
+  const one = `<${nameField(table)}>`;
   command('list', `lists ${table} in the order of their names`, [
     ['--q <text>', 'only names that begin so'],
-    ...filters,
+    ...filtersOf(table),
     ['--after <name>', 'the page after this name'],
     ['--all', 'every page'],
   ])
@@ -45,10 +50,10 @@ function addGroup(admin: Command, table: AdminTable, group: AdminResource): void
   command(`show ${one}`, 'everything about one, but its secrets').action(async (named, options) =>
     (await import('./actions/admin.ts')).show(table, named, options),
   );
-  command(`add ${one}`, 'adds one', [...fields, ...added, ['--file <file>', FILE]]).action(async (named, options) =>
-    (await import('./actions/admin.ts')).add(table, named, options),
+  command(`add ${one}`, 'adds one', [...optionsOf(table, 'add'), ['--file <file>', FILE]]).action(
+    async (named, options) => (await import('./actions/admin.ts')).add(table, named, options),
   );
-  command(`change ${one}`, 'changes what is named', [...fields, ['--file <file>', FILE]]).action(
+  command(`change ${one}`, 'changes what is named', [...optionsOf(table, 'change'), ['--file <file>', FILE]]).action(
     async (named, options) => (await import('./actions/admin.ts')).change(table, named, options),
   );
   if (linkTo !== undefined) {
@@ -62,11 +67,35 @@ function addGroup(admin: Command, table: AdminTable, group: AdminResource): void
       (await import('./actions/admin.ts')).act(table, verb, named, options),
     );
   }
-  if (group.rotate === undefined) return;
-  const [told, option, optionAbout] = group.rotate;
-  command(`rotate ${one}`, told, [[option, optionAbout]]).action(async (named, options) =>
+  if (rotate === undefined) return;
+  const given = `gives ${kind} ${rotate.gives}; ${rotate.effect}`;
+  command(`rotate ${one}`, given, optionsOf(table, 'rotate')).action(async (named, options) =>
     (await import('./actions/admin.ts')).rotate(table, named, options),
   );
+}
+
+/** Returns the options of a call that takes values of a row. */
+function optionsOf(table: RegistryTable, call: 'add' | 'change' | 'rotate'): Flags[] {
+  return inputsOf(table, call).flatMap((input): Flags[] => {
+    const { option, none } = input;
+    if (option === undefined) return [];
+    return [[option, helpOf(input)], ...(none === undefined ? [] : [none])];
+  });
+}
+
+function helpOf({ label, example, choices, secret, leftOut }: Input): string {
+  const about = `${label[0]?.toLowerCase()}${label.slice(1)}${secret === true ? ', in a file' : ''}`;
+  const values = choices === undefined ? example && `, as ${example}` : `: ${choices.join(', ')}`;
+  return `${about}${values ?? ''}${leftOut === undefined ? '' : ` (left out: ${leftOut})`}`;
+}
+
+/** Returns the options that choose rows of a list. */
+function filtersOf(table: RegistryTable): Flags[] {
+  const { fields, linkTo } = RESOURCES[table];
+  return Object.entries(fields).flatMap(([name, { search, option }]): Flags[] => {
+    if (search !== undefined) return [[`--${search} <text>`, `only ${name}s that begin so`]];
+    return name === linkTo && option !== undefined ? [[option, `only ${table} of this ${name}`]] : [];
+  });
 }
 
 function addTokens(admin: Command): void {
@@ -98,6 +127,28 @@ Examples:
   $ paybox sell --amount 50000 --admin-token-file till-1.token
   $ paybox admin tokens add books --role viewer
   $ paybox admin tokens revoke till-1                               out at once, also in an open console`;
+
+const EXAMPLES_OF: Readonly<Record<RegistryTable, string>> = {
+  partners: `
+  $ paybox admin partners add shop --callback-url https://shop.example/sync
+  $ paybox admin partners change shop --file shop.yaml    callback: { url: https://shop.example/sync, auth: { kind: bearer, token: … } }
+  $ paybox admin partners rotate shop                     the old password is refused at once`,
+  accounts: `
+  $ paybox admin accounts add 0123456789 --bank MB --holder "NGUYEN VAN A" --partner shop
+  $ paybox admin accounts link 0123456789 other-shop`,
+  boxes: `
+  $ paybox admin boxes add VVB000002 --serial VVB900002 --account 0123456789
+  $ paybox admin boxes list --q VVB0000 --limit 10
+  $ paybox admin boxes link VVB000002 0987654321          it says so on its screen at once
+  $ paybox admin boxes disable VVB000002                  its QR goes, and it has no session`,
+  sources: `
+  $ cat sepay.yaml
+  kind: sepay
+  auth: { kind: hmac, secret: … }
+  api: { token: … }                                       for catch-up
+  $ paybox admin sources add till --file sepay.yaml       heard at once at /hooks/till
+  $ paybox admin sources rotate till --key-file new.key   casso: the key of before is still taken`,
+};
 
 function withOrigin(command: Command): Command {
   return withGatewayOrigin(command).option('--json', 'print JSON lines');

@@ -1,9 +1,11 @@
+import { inputsOf, type NamedInput, put } from '../../gateway/registry/inputs.ts';
+import { nameField, RESOURCES } from '../../gateway/registry/resources.ts';
+import type { RegistryTable } from '../../gateway/store/schema/registry-rows.ts';
 import { ConfigError, reasonOf } from '../../lib/errors.ts';
 import { table as columns, withoutUnseen } from '../../lib/text.ts';
 import { parseYaml } from '../../lib/yaml-text.ts';
 import { isObject } from '../../protocol/codec.ts';
 import { AdminClient, type AdminOptions } from '../shared/admin-client.ts';
-import { type AdminTable, RESOURCES, type Row } from '../shared/admin-resources.ts';
 import { readGivenText } from '../shared/given-text.ts';
 import { remark, say } from '../shared/output.ts';
 import { secretFrom } from '../shared/secrets.ts';
@@ -12,71 +14,53 @@ const API = '/admin/v1';
 const ALL_AT_ONCE = 500;
 const FIELDS_BYTES_MAX = 65_536;
 
+/** A row in an answer of the gateway. */
+type Row = Record<string, unknown>;
+
 interface Options extends AdminOptions {
   json?: boolean;
 }
 
-export interface ListOptions extends Options {
-  limit: number;
-  q?: string;
-  after?: string;
-  serial?: string;
-  account?: string;
-  partner?: string;
-  all?: boolean;
-}
+/** Options that the table of the registry makes, by their names. */
+type FieldOptions = Options & Readonly<Record<string, unknown>>;
 
-/** Options of `add` and `change`; `callback` is false with `--no-callback`. */
-export interface FieldOptions extends Options {
-  callbackUrl?: string;
-  callback?: boolean;
-  passwordFile?: string;
-  bank?: string;
-  holder?: string;
-  contentPrefix?: string;
-  partner?: string;
-  serial?: string;
-  account?: string;
-  secretFile?: string;
-  file?: string;
-}
-
-interface RotateOptions extends Options {
-  passwordFile?: string;
-  keyFile?: string;
-  enrol?: boolean;
-}
+type ListOptions = FieldOptions & { limit: number; after?: string; all?: boolean };
 
 /** Prints the rows of `paybox admin … list`: a page, or with `all` every one. */
-export async function list(table: AdminTable, options: ListOptions): Promise<void> {
-  const { limit, q, serial, account, partner, all = false, json = false } = options;
+export async function list(table: RegistryTable, options: ListOptions): Promise<void> {
+  const { limit, q, all = false, json = false } = options;
   const gateway = await AdminClient.open(options);
   const size = all ? ALL_AT_ONCE : limit;
-  const { name, columns } = RESOURCES[table];
-  const key = serial === undefined ? name : 'serialNumber';
-  const shown = [...columns, ['STATE', stateOf] as const];
+  const { fields, linkTo = '', status = [] } = RESOURCES[table];
+  const [searched, { search = '' } = {}] =
+    Object.entries(fields).find(([, { search }]) => search !== undefined && options[search] !== undefined) ?? [];
+  const chosen = { limit: size, q, [search]: options[search], [linkTo]: options[linkTo] };
+  const columns = Object.entries(fields).flatMap(([name, { head }]) =>
+    head === undefined ? [] : [[head, name] as const],
+  );
+  const shown = [...columns, ...status, ['STATE', 'state'] as const];
   for (let after = options.after, isFirst = true; ; isFirst = false) {
-    const query = queryOf({ limit: size, q, serial, account, partner, after });
+    const query = queryOf({ ...chosen, after });
     const rows = await gateway.get<Row[]>(`${API}/${table}?${query}`);
     if (json) for (const row of rows) say(JSON.stringify(row));
     else
       printTable(
         shown.map(([head]) => head),
-        rows.map((row) => shown.map(([, of]) => of(row))),
+        rows.map((row) => shown.map(([, name]) => cellOf(row, name))),
         isFirst,
       );
     if (rows.length < size) {
       if (isFirst && rows.length === 0 && !json) say(`no ${table}`);
       return;
     }
-    after = String(rows.at(-1)?.[key]);
+    after = String(rows.at(-1)?.[searched ?? nameField(table)]);
     if (all) continue;
     if (!json) remark(`there may be more: --after ${after}, or --all`);
     return;
   }
 }
 
-export async function show(table: AdminTable, name: string, options: Options): Promise<void> {
+export async function show(table: RegistryTable, name: string, options: Options): Promise<void> {
   const row = await (await AdminClient.open(options)).get<Row>(pathOf(table, name));
   if (options.json === true) {
     say(JSON.stringify(row));
@@ -86,17 +70,17 @@ export async function show(table: AdminTable, name: string, options: Options): P
   for (const [key, value] of Object.entries(row)) say(`${key.padEnd(width)}  ${textOf(value)}`);
 }
 
-export async function add(table: AdminTable, name: string, options: FieldOptions): Promise<void> {
-  const body = { ...fieldsOf(options), [RESOURCES[table].name]: name };
+export async function add(table: RegistryTable, name: string, options: FieldOptions): Promise<void> {
+  const body = { ...fieldsOf(inputsOf(table, 'add'), options), [nameField(table)]: name };
   const made = await (await AdminClient.open(options)).change<Row>('POST', `${API}/${table}`, body);
   told(options, made, `${name} is added`);
   if (options.json !== true && table === 'sources') say(`it is heard at /hooks/${name}`);
 }
 
 /** Changes a row. When two people change one row at the same time, the second receives an error. */
-export async function change(table: AdminTable, name: string, options: FieldOptions): Promise<void> {
+export async function change(table: RegistryTable, name: string, options: FieldOptions): Promise<void> {
   const gateway = await AdminClient.open(options);
-  const body = fieldsOf(options);
+  const body = fieldsOf(inputsOf(table, 'change'), options);
   if (Object.keys(body).length === 0) {
     throw new ConfigError(`${name}: expected what to change`, `run: paybox admin ${table} change --help`);
   }
@@ -107,7 +91,7 @@ export async function change(table: AdminTable, name: string, options: FieldOpti
 
 /** Runs `link`, `unlink`, `disable`, `enable` or `remove`. */
 export async function act(
-  table: AdminTable,
+  table: RegistryTable,
   verb: string,
   name: string,
   options: Options & { body?: object },
@@ -122,13 +106,8 @@ export async function act(
 
 const PAST: Partial<Record<string, string>> = { link: 'linked', unlink: 'unlinked' };
 
-export async function rotate(table: AdminTable, name: string, options: RotateOptions): Promise<void> {
-  const { passwordFile, keyFile, enrol } = options;
-  const body = {
-    ...(passwordFile && { password: secretFrom('--password-file', passwordFile) }),
-    ...(keyFile && { key: secretFrom('--key-file', keyFile) }),
-    ...(enrol && { enrol }),
-  };
+export async function rotate(table: RegistryTable, name: string, options: FieldOptions): Promise<void> {
+  const body = fieldsOf(inputsOf(table, 'rotate'), options);
   const done = await (await AdminClient.open(options)).change<Row>('POST', `${pathOf(table, name)}/rotate`, body);
   const enrols = table === 'boxes' && done.secret === undefined;
   told(options, done, enrols ? `${name} must enrol again: paybox enrol` : `${name} has a new secret`);
@@ -148,7 +127,7 @@ export async function audit(options: Options & { limit: number; target?: string;
 }
 
 /** Returns the path of a row. A name that nobody can type is sent in the spelling of the printed list. */
-function pathOf(table: AdminTable, name: string): string {
+function pathOf(table: RegistryTable, name: string): string {
   return `${API}/${table}/${encodeURIComponent(withoutUnseen(name))}`;
 }
 
@@ -160,22 +139,21 @@ function queryOf(query: Record<string, unknown>): URLSearchParams {
 }
 
 /** Returns the body of a call: what the file has, and over it the options. Throws ConfigError. */
-function fieldsOf(options: FieldOptions): Row {
-  const { callbackUrl, callback, passwordFile, secretFile, file, ...texts } = options;
-  const given: Row = {
-    ...(callbackUrl !== undefined && { callback: { url: callbackUrl } }),
-    ...(callback === false && { callback: null }),
-    ...(passwordFile !== undefined && { password: secretFrom('--password-file', passwordFile) }),
-    ...(secretFile !== undefined && { secret: secretFrom('--secret-file', secretFile) }),
-    bankCode: texts.bank,
-    userBankName: texts.holder,
-    contentPrefix: texts.contentPrefix,
-    partner: texts.partner,
-    serialNumber: texts.serial,
-    account: texts.account,
-  };
-  const own = Object.entries(given).filter(([, value]) => value !== undefined);
-  return { ...(file === undefined ? {} : readFields(file)), ...Object.fromEntries(own) };
+function fieldsOf(inputs: readonly NamedInput[], { file, ...options }: FieldOptions): Row {
+  const given: Row = {};
+  for (const { option = '', path, field, none, secret } of inputs) {
+    const flag = option.split(' ')[0] ?? '';
+    const value = options[optionName(flag)];
+    if (typeof value === 'string') put(given, path, secret === true ? secretFrom(flag, value) : value);
+    else if (value === true) put(given, path, true);
+    if (none !== undefined && options[field] === false) given[field] = null;
+  }
+  return { ...(typeof file === 'string' && readFields(file)), ...given };
+}
+
+/** Returns the name under which commander has the value of a flag. */
+function optionName(flag: string): string {
+  return flag.slice(2).replaceAll(/-(\w)/g, (_all, letter: string) => letter.toUpperCase());
 }
 
 function readFields(file: string): Row {
@@ -200,10 +178,14 @@ function told({ json = false }: Options, answer: Row, line: string): void {
   }
 }
 
-function stateOf({ managed, disabled }: Row): string {
-  return [disabled === true ? 'disabled' : '', managed === 'file' ? 'of the file' : '']
-    .filter((it) => it !== '')
-    .join(', ');
+/** Returns a cell of a list. Most are a value of the row as it is. */
+function cellOf(row: Row, name: string): unknown {
+  const { callback, online, hasSecret, disabled, list, managed } = row;
+  if (name === 'callback') return isObject(callback) ? callback.url : undefined;
+  if (name === 'online') return online === true ? 'yes' : hasSecret === true || disabled === true ? 'no' : 'must enrol';
+  if (name === 'agreedUpTo' && list !== true) return 'no list';
+  if (name !== 'state') return row[name];
+  return [...(disabled === true ? ['disabled'] : []), ...(managed === 'file' ? ['of the file'] : [])].join(', ');
 }
 
 /** Columns as wide as their widest cell. */

@@ -2,10 +2,13 @@ import { readFile } from 'node:fs/promises';
 import type { FastifyInstance, FastifyReply } from 'fastify';
 import { PAGE_POLICY } from '../../lib/http-server.ts';
 import { answerRefusal } from '../access/requests.ts';
+import { formsOf } from '../registry/inputs.ts';
+import { TABLES } from '../registry/resources.ts';
 import type { OpenGateway } from '../stages/open-gateway.ts';
 import { OWN_PAGES, PAGE_FILES } from './page-files.ts';
 
 const QR_SVG_WIDTH_PX = 480;
+const SCRIPT = 'text/javascript; charset=utf-8';
 /** Anybody may call these routes. */
 const OPEN = { config: { access: 'anybody' } } as const;
 
@@ -46,8 +49,11 @@ export async function pageRoutes(scope: FastifyInstance, { world, stored, money,
     reply.type(metrics.contentType).send(await metrics.text()),
   );
 
+  const forms = Object.fromEntries(TABLES.map((table) => [table, formsOf(table)]));
+  const script = `export const RESOURCES = ${JSON.stringify(forms)};\n`;
+  scope.get('/registry-table.js', OPEN, (_request, reply) => reply.type(SCRIPT).send(script));
   for (const [path, file] of Object.entries(PAGE_FILES)) {
-    const type = path.endsWith('.css') ? 'text/css; charset=utf-8' : 'text/javascript; charset=utf-8';
+    const type = path.endsWith('.css') ? 'text/css; charset=utf-8' : SCRIPT;
     // Read once, so that many slow readers share one copy.
     let content: Promise<Buffer> | undefined;
     scope.get(path, OPEN, async (_request, reply) => {

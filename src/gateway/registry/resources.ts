@@ -18,6 +18,8 @@ export interface Input {
   required?: true;
   /** It is hidden in a form, the command line reads it from a file, and no answer has it. */
   secret?: true;
+  /** It is an address. */
+  url?: true;
   /** The option of the command line, as `--serial <code>`. */
   option?: string;
   /** The values that it may have. */
@@ -26,6 +28,8 @@ export interface Input {
   of?: readonly string[];
   /** Other values that are given with this one, by their path in the body. */
   sets?: Readonly<Record<string, string>>;
+  /** For each choice, other values by their path; `key` has the path of the input of this name. */
+  bodies?: Readonly<Record<string, Readonly<Record<string, string>>>>;
 }
 
 /** A field of a row: in bodies and answers, in the store, and in forms. */
@@ -85,8 +89,8 @@ const PASSWORD = {
   leftOut: 'the gateway makes one',
 } as const;
 
-/** The bodies of sources, by the kind and proof that a form offers; `key` is the path of the key. */
-export const PROOFS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+/** The bodies of sources, by the kind and proof that a form offers. */
+const PROOFS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   'sepay hmac': { kind: 'sepay', 'auth.kind': 'hmac', key: 'auth.secret' },
   'sepay apikey': { kind: 'sepay', 'auth.kind': 'apikey', key: 'auth.key' },
   'casso signature': { kind: 'casso', 'auth.kind': 'signature', key: 'auth.key' },
@@ -100,7 +104,7 @@ export const TABLE = {
   partners: {
     one: 'a partner',
     about: 'programs of shops, which call the service and get callbacks',
-    hint: 'A change replaces the address and the secrets of its callbacks.',
+    hint: 'A change replaces the address and the secrets of its callbacks; without an address it gets none.',
     fields: {
       username: { type: 'username', only: 'new', required: true, label: 'User name', head: 'PARTNER' },
       password: { ...PASSWORD, only: 'new' },
@@ -114,6 +118,7 @@ export const TABLE = {
           'callback.url': {
             label: 'Callback address',
             example: 'https://shop.example/sync',
+            url: true,
             option: '--callback-url <url>',
           },
           'callback.auth.token': {
@@ -138,11 +143,11 @@ export const TABLE = {
       fields: { password: PASSWORD },
       makes: 'password',
     },
-    disabled: 'It gets no token. Payments to its accounts are announced and reported all the same.',
+    disabled: 'It gets no token. Payments to its accounts are still announced and reported.',
   },
   accounts: {
     one: 'an account',
-    about: 'bank accounts, which get the money',
+    about: 'bank accounts that receive the money',
     hint: 'A box shows a new bank or holder at once.',
     fields: {
       bankAccount: { type: 'bankAccount', only: 'new', required: true, label: 'Account number', head: 'ACCOUNT' },
@@ -157,7 +162,7 @@ export const TABLE = {
       userBankName: {
         type: 'userBankName',
         required: true,
-        label: 'Holder',
+        label: 'Holder at the bank',
         example: 'NGUYEN VAN A',
         option: '--holder <name>',
         head: 'HOLDER',
@@ -167,17 +172,17 @@ export const TABLE = {
         type: 'contentPrefix',
         label: 'Prefix of contents',
         choices: ['none', 'code', 'vietqr'],
-        leftOut: 'as the gateway',
+        leftOut: 'as the gateway has it',
         option: '--content-prefix <kind>',
       },
     },
     linkTo: 'partner',
-    disabled: 'Nothing is pushed for it any more.',
+    disabled: 'Nothing more is pushed for it.',
   },
   boxes: {
     one: 'a box',
     about: 'payment boxes, each linked to an account',
-    hint: 'A box that is linked anew says so on its screen. Another serialNumber is another box: it has to enrol.',
+    hint: 'A newly linked box shows that on its screen. Another serialNumber is another box: it must enrol.',
     fields: {
       terminalCode: {
         type: 'boxCode',
@@ -227,12 +232,12 @@ export const TABLE = {
       makes: 'secret',
       madeIf: 'left out: the box enrols',
     },
-    disabled: 'Its session ends and its QR goes: its screen says that it is disabled.',
+    disabled: 'Its session ends and its QR is removed. Its screen says that it is disabled.',
   },
   sources: {
     one: 'a source',
-    about: 'who tells of real money, at /hooks/{name}',
-    hint: 'Sources of the file change there.',
+    about: 'providers that report real money, at /hooks/{name}',
+    hint: 'A change replaces each key that it names, and null removes one. Rotate changes the secret. Sources of the file change there.',
     fields: {
       name: {
         type: 'text',
@@ -249,7 +254,7 @@ export const TABLE = {
         label: 'Kind',
         head: 'KIND',
         inputs: {
-          proof: { label: 'Kind and proof', choices: Object.keys(PROOFS) },
+          proof: { label: 'Kind and proof', choices: Object.keys(PROOFS), bodies: PROOFS },
           key: { label: 'Its key, secret, token or password', required: true, secret: true },
           username: { label: 'User name', required: true, of: ['vietqr'] },
           'api.token': { label: 'Token of its list, for catch-up', secret: true, of: ['sepay', 'casso'] },
@@ -266,7 +271,7 @@ export const TABLE = {
     ],
     rotate: {
       gives: 'a new key',
-      effect: 'with kind casso the old one is still taken until the next change; others need it at the provider now',
+      effect: 'with kind casso the old one still works until the next change; for others, set it at the provider now',
       fields: {
         key: {
           type: 'sourceKey',
@@ -279,7 +284,7 @@ export const TABLE = {
       makes: 'key',
       madeIf: 'if the gateway has made it',
     },
-    disabled: 'It is answered 503, so that it tells again, and its list is not asked.',
+    disabled: 'Its reports are answered 503, so that it repeats them. Its list is not fetched.',
   },
 } as const satisfies Record<RegistryTable, Resource>;
 

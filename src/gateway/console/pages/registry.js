@@ -1,6 +1,7 @@
 import { $, el, notice, pill, stack, table } from './elements.js';
 import { ask, may, startLogin, watch } from './gateway.js';
-import { ADD, CHANGE, LINK, openForm, ROTATE } from './registry-forms.js';
+import { bodyOf, inputsOf, openForm, valuesOf } from './registry-forms.js';
+import { RESOURCES } from './registry-table.js';
 import { NEW_TOKEN, revokeButton, TOKENS } from './tokens.js';
 
 const API = '/admin/v1';
@@ -19,9 +20,7 @@ const state = (it) =>
 /** The lists: the name of a row, its columns, and a text about it. */
 const LISTS = {
   partners: {
-    one: 'partner',
-    key: 'username',
-    about: 'Programs of shops: they call the service, and get callbacks.',
+    ...RESOURCES.partners,
     columns: [
       ['Partner', ''],
       ['Callbacks to', ''],
@@ -31,9 +30,7 @@ const LISTS = {
     cells: (it) => [it.username, callback(it.callback), state(it)],
   },
   accounts: {
-    one: 'account',
-    key: 'bankAccount',
-    about: 'Bank accounts that receive the money.',
+    ...RESOURCES.accounts,
     columns: [
       ['Account', 'mono'],
       ['Holder', ''],
@@ -49,9 +46,7 @@ const LISTS = {
     ],
   },
   boxes: {
-    one: 'box',
-    key: 'terminalCode',
-    about: 'Payment boxes. A newly linked box shows that on its screen. A disabled box removes its QR.',
+    ...RESOURCES.boxes,
     columns: [
       ['Box', 'mono'],
       ['Account', 'mono'],
@@ -71,9 +66,7 @@ const LISTS = {
     ],
   },
   sources: {
-    one: 'source',
-    key: 'name',
-    about: 'Providers that report real money. Sources of the file can be changed only there.',
+    ...RESOURCES.sources,
     columns: [
       ['Source', 'mono'],
       ['Proof', ''],
@@ -136,43 +129,34 @@ const send = async (method, path, body, row) => {
 function acts(it) {
   if (it.managed === 'file' || !may('administer')) return '';
   if (shown === 'tokens') return revokeButton(it, (path) => send('DELETE', path), refresh);
-  const { key, one } = LISTS[shown];
+  const resource = RESOURCES[shown];
+  const { key, one, hint, disabled, rotate, linkTo } = resource;
   const name = it[key];
   const path = `${shown}/${encodeURIComponent(name)}`;
-  const button = (label, onclick) => el('button', { type: 'button', onclick }, label);
-  const form = (label, more, method, end, bodyOf = () => ({})) =>
-    button(label, () =>
-      openForm({ title: `${label}: ${name}`, submit: label, ...more }, async (values) => {
-        const answer = await send(method, `${path}${end}`, method === 'DELETE' ? undefined : bodyOf(values), it);
+  const form = (label, more, method, end) => {
+    const values = more.inputs && label !== 'Rotate' ? valuesOf(more.inputs, it) : {};
+    const open = () =>
+      openForm({ title: `${label}: ${name}`, submit: label, values, ...more }, async (given) => {
+        const body = bodyOf(more.inputs ?? [], given, method === 'PATCH');
+        const answer = await send(method, `${path}${end}`, method === 'DELETE' ? undefined : body, it);
         notice(`${name}: done`);
         refresh();
         return answer;
-      }),
-    );
-  const change = CHANGE[shown];
-  const link = LINK[shown];
-  const to = link?.of(it);
-  const given = (values) => Object.fromEntries(Object.entries(values).filter(([, value]) => value !== ''));
+      });
+    return el('button', { type: 'button', onclick: open }, label);
+  };
+  const to = it[linkTo];
   return el(
     'span',
     {},
-    form('Change', { ...change, values: change.values(it) }, 'PATCH', '', change.body),
-    link ? form('Link', { fields: [link.field], values: { [link.field.name]: to ?? '' } }, 'POST', '/link', given) : '',
+    form('Change', { about: hint, inputs: inputsOf(resource, 'change') }, 'PATCH', ''),
+    linkTo ? form('Link', { inputs: inputsOf(resource, 'link') }, 'POST', '/link') : '',
     to ? form('Unlink', { about: `From ${to}.` }, 'POST', '/unlink') : '',
-    ROTATE[shown] ? form('Rotate', ROTATE[shown], 'POST', '/rotate', given) : '',
-    it.disabled
-      ? form('Enable', {}, 'POST', '/enable')
-      : form('Disable', { about: ABOUT_DISABLE[shown] }, 'POST', '/disable'),
+    rotate ? form('Rotate', { about: rotate, inputs: inputsOf(resource, 'rotate') }, 'POST', '/rotate') : '',
+    it.disabled ? form('Enable', {}, 'POST', '/enable') : form('Disable', { about: disabled }, 'POST', '/disable'),
     form('Remove', { about: `This deletes the ${one}. The list of changes still names it.` }, 'DELETE', ''),
   );
 }
-
-const ABOUT_DISABLE = {
-  partners: 'It gets no token. Payments to its accounts are still announced and reported.',
-  accounts: 'Nothing more is pushed for it.',
-  boxes: 'Its session ends and its QR is removed. Its screen says that it is disabled.',
-  sources: 'Its reports are answered 503, so that it repeats them. Its list is not fetched.',
-};
 
 async function draw() {
   const { columns, cells, key, about } = LISTS[shown];
@@ -236,9 +220,10 @@ $('search').addEventListener('submit', (event) => {
   refresh();
 });
 $('add').addEventListener('click', () => {
-  const { fields, body } = shown === 'tokens' ? NEW_TOKEN : ADD[shown];
+  const inputs = shown === 'tokens' ? NEW_TOKEN.inputs : inputsOf(RESOURCES[shown], 'add');
+  const body = shown === 'tokens' ? NEW_TOKEN.body : (values) => bodyOf(inputs, values);
   const list = shown;
-  openForm({ title: $('add').textContent, submit: 'Add', fields }, async (values) => {
+  openForm({ title: $('add').textContent, submit: 'Add', inputs }, async (values) => {
     const answer = await send('POST', list, body(values));
     notice('added');
     refresh();

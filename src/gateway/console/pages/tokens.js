@@ -28,11 +28,14 @@ export const TOKENS = {
 
 /** The form of a new token. */
 export const NEW_TOKEN = {
-  fields: [
-    { name: 'name', label: 'Name, of the person or program that has it', placeholder: 'till-1', required: true },
-    { name: 'role', label: 'Role', options: ['cashier', 'viewer', 'support', 'admin'] },
+  inputs: [
+    { path: 'name', label: 'Name, of the person or program that has it', example: 'till-1', required: true },
+    { path: 'role', label: 'Role', choices: ['cashier', 'viewer', 'support', 'admin'] },
     {
-      ...{ name: 'boxes', label: 'His boxes; empty: all', placeholder: 'VVB000001 VVB000002', of: ['cashier'] },
+      path: 'boxes',
+      label: 'His boxes; empty: all',
+      example: 'VVB000001 VVB000002',
+      of: ['cashier'],
       pattern: '\\s*(VVB[0-9]{6}[\\s,]*)*',
     },
   ],
