@@ -32,6 +32,7 @@ export const bench: Benchmark = {
         rowUnder('bench run happy-path, command included, p50', 'ms', whole, node, 1_200),
         ...(await timed('bench run, all shipped scenarios but the day', 40, ['bench', 'run', ...library])),
         ...(await timed('bench run day-in-a-shop, 1,000 orders', 40, ['bench', 'run', DAY])),
+        // The limits are 1.7 times the processor time of a run, because a judge hardly waits for anything else.
         ...(await timed('judge service', 10, ['judge', 'service', '--strict', '--json'])),
         ...(await timed('judge box', 20, ['judge', 'box', '--strict', '--json'])),
       ];
