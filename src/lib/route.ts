@@ -38,9 +38,8 @@ export interface RouteDoc {
 
 /**
  * Returns the paths and component schemas of an OpenAPI 3.1 document. A schema with an id becomes a component. This is our own
- * writer because `@fastify/swagger` with its type provider adds 22 to 34 ms of CPU to each start, needs fastify, which serves
- * neither the box's pages nor a cluster's front, and would bring its own validation beside our refusals; `z.toJSONSchema` is
- * already loaded.
+ * writer because `@fastify/swagger` with its type provider adds 22 to 34 ms of CPU to each start, needs fastify, which does not
+ * serve the box's pages, and would bring its own validation beside our refusals; `z.toJSONSchema` is already loaded.
  */
 export function describeRoutes(routes: readonly RouteDoc[]): { paths: Json; schemas: Json } {
   const schemas: Json = {};

@@ -6,9 +6,10 @@ import { type Answer, nothing, plain } from './answer.ts';
 
 const COOKIE_BYTES = 32;
 
-/** Everyone who may see the screen may make these requests. */
-const OF_SCREEN = ['GET /', 'GET /box.css', 'GET /screen.js', 'GET /screen.png', 'GET /screen.txt', 'GET /healthz'];
-const BEFORE_LOGIN = ['GET /', 'GET /box.css', 'GET /login.js', 'POST /login', 'GET /healthz'];
+/**
+ * Says who may make a request besides those with full access: whoever may see the screen, and whoever has not logged in.
+ */
+export type OpenTo = readonly ('screen' | 'login')[];
 
 /** Says what a request may access. */
 export interface Access {
@@ -48,21 +49,19 @@ export class PageGuard {
     return { open: isKnown ? 'all' : 'login', isHere };
   }
 
-  /** Returns the refusal of this request, if any. `asked` is the method and the path. */
-  refusal(asked: string, { open }: Access): Answer | undefined {
-    if (open === 'screen' && !OF_SCREEN.includes(asked)) {
+  /** Returns the refusal of a request for a route that is open to these, if any. */
+  refusal(openTo: OpenTo, { open }: Access): Answer | undefined {
+    if (open === 'all' || openTo.includes(open)) return undefined;
+    if (open === 'screen') {
       return plain(
         403,
         'from another machine only the screen can be seen: set http.token in the configuration of the box',
       );
     }
-    if (open === 'login' && !BEFORE_LOGIN.includes(asked)) {
-      return {
-        ...plain(401, 'send http.token of the box as a bearer, or log in at /'),
-        headers: { 'www-authenticate': 'Bearer realm="paybox"' },
-      };
-    }
-    return undefined;
+    return {
+      ...plain(401, 'send http.token of the box as a bearer, or log in at /'),
+      headers: { 'www-authenticate': 'Bearer realm="paybox"' },
+    };
   }
 
   /** Exchanges the token, sent as bearer, for a cookie. */

@@ -19,7 +19,7 @@ import { encodePng } from '../../display/pixels/png.ts';
 import { sceneText } from '../../display/text.ts';
 import type { BoxApi, Key } from '../contract.ts';
 import { type Answer, json, nothing, type PageBranch, plain } from './answer.ts';
-import { type Access, PageGuard } from './guard.ts';
+import { type Access, type OpenTo, PageGuard } from './guard.ts';
 import { StatusStream, statusFor } from './status-stream.ts';
 
 export interface LocalHttpDeps {
@@ -69,7 +69,7 @@ export async function startLocalHttp(
   const routes = routesOf(box, live, guard, deps);
   const handle = (request: IncomingMessage, response: ServerResponse) => {
     try {
-      const answer = answerTo(request, response, { boundHost: host, guard, routes, live, branch: deps.branch });
+      const answer = answerTo(request, response, { boundHost: host, guard, routes, branch: deps.branch });
       if (answer !== undefined) finish(request, response, answer, deps.clock);
     } catch (error) {
       deps.log.error('page-failed', { path: request.url, reason: reasonOf(error) });
@@ -97,11 +97,21 @@ export async function startLocalHttp(
   };
 }
 
-type Route = (request: IncomingMessage, access: Access) => Answer;
+type Handler = (request: IncomingMessage, access: Access, response: ServerResponse) => Answer | undefined;
 
-function routesOf(box: BoxApi, live: StatusStream, guard: PageGuard, deps: LocalHttpDeps): Map<string, Route> {
-  const runId = deps.random.uuid();
-  const file = (name: string, type: string): Route => {
+/** One route of the box's pages. */
+interface Route {
+  method: 'GET' | 'POST';
+  path: string;
+  openTo: OpenTo;
+  /** True for a stream, which has no HEAD. */
+  isStream?: true;
+  handle: Handler;
+}
+
+function routesOf(box: BoxApi, live: StatusStream, guard: PageGuard, { random }: LocalHttpDeps): Route[] {
+  const get = (path: string, openTo: OpenTo, handle: Handler): Route => ({ method: 'GET', path, openTo, handle });
+  const file = (name: string, type: string) => {
     const body = readFileSync(new URL(`static/${name}`, import.meta.url));
     return () => ({ status: 200, type, body });
   };
@@ -109,60 +119,66 @@ function routesOf(box: BoxApi, live: StatusStream, guard: PageGuard, deps: Local
   const script = 'text/javascript; charset=utf-8';
   const pages = { all: file('box.html', html), screen: file('screen.html', html), login: file('login.html', html) };
   /** Anyone may get the screen, except an enrolment code, which is only for people in front of the box. */
-  const ofScreen =
-    (route: Route): Route =>
-    (request, access) =>
-      access.isHere || box.status().enrolment === null ? route(request, access) : plain(403, CODE_ON_SCREEN);
-  let picture: { number: number; png: Uint8Array } | undefined;
-  return new Map<string, Route>([
-    [
-      'GET /',
-      (request, access) => ({ ...pages[access.open](request, access), status: access.open === 'login' ? 401 : 200 }),
-    ],
-    ['GET /box.css', file('box.css', 'text/css; charset=utf-8')],
-    ['GET /box.js', file('box.js', script)],
-    ['GET /screen.js', file('screen.js', script)],
-    ['GET /login.js', file('login.js', script)],
-    ...(guard.hasToken ? [['POST /login', (request) => guard.login(request)] satisfies [string, Route]] : []),
-    ['GET /status', (_request, access) => json(200, statusFor(box.status(), access.isHere))],
-    ['GET /screen.txt', ofScreen(() => plain(200, sceneText(box.scene())))],
-    ['GET /metrics', () => ({ status: 200, type: METRICS_TYPE, body: box.metrics() })],
-    ['GET /healthz', () => health(box)],
-    [
-      'GET /screen.png',
-      ofScreen((request) => {
-        const { frame, number } = live.currentFrame();
-        if (frame === undefined) return plain(503, noPicture(box));
-        const headers = { etag: `"${runId}-${number}"` };
-        if (request.headers['if-none-match'] === headers.etag)
-          return { status: 304, type: 'image/png', body: '', headers };
-        if (picture?.number !== number) picture = { number, png: encodePng(frame) };
-        return { status: 200, type: 'image/png', body: picture.png, headers };
-      }),
-    ],
-    [
-      'GET /sound.wav',
-      () => {
-        const sound = box.sound();
-        if (sound === undefined) return plain(404, 'the page has no announcement to play yet');
-        return { status: 200, type: 'audio/wav', body: sound.wav };
-      },
-    ],
-    ...KEYS.map((key): [string, Route] => [
-      `POST /keys/${key}`,
-      () => {
+  const screen = (path: string, handle: Handler): Route =>
+    get(path, ['screen'], (request, access, response) =>
+      access.isHere || box.status().enrolment === null ? handle(request, access, response) : plain(403, CODE_ON_SCREEN),
+    );
+  return [
+    get('/', ['screen', 'login'], (_request, { open }) => ({ ...pages[open](), status: open === 'login' ? 401 : 200 })),
+    get('/box.css', ['screen', 'login'], file('box.css', 'text/css; charset=utf-8')),
+    get('/box.js', [], file('box.js', script)),
+    get('/screen.js', ['screen'], file('screen.js', script)),
+    get('/login.js', ['login'], file('login.js', script)),
+    get('/status', [], (_request, access) => json(200, statusFor(box.status(), access.isHere))),
+    get('/metrics', [], () => ({ status: 200, type: METRICS_TYPE, body: box.metrics() })),
+    get('/healthz', ['screen', 'login'], () => health(box)),
+    screen('/screen.txt', () => plain(200, sceneText(box.scene()))),
+    screen('/screen.png', pictureOf(box, live, random.uuid())),
+    get('/sound.wav', [], () => {
+      const sound = box.sound();
+      if (sound === undefined) return plain(404, 'the page has no announcement to play yet');
+      return { status: 200, type: 'audio/wav', body: sound.wav };
+    }),
+    {
+      ...get('/events', [], (_request, access, response) =>
+        live.subscribe(response, SECURITY_HEADERS, access)
+          ? undefined
+          : { ...plain(503, 'too many pages watch this box'), headers: { 'retry-after': '5' } },
+      ),
+      isStream: true,
+    },
+    ...(guard.hasToken
+      ? [{ method: 'POST', path: '/login', openTo: ['login'], handle: (request) => guard.login(request) } as Route]
+      : []),
+    ...KEYS.map((key): Route => {
+      const press = () => {
         box.press(key);
         return nothing();
-      },
-    ]),
-  ]);
+      };
+      return { method: 'POST', path: `/keys/${key}`, openTo: [], handle: press };
+    }),
+  ];
+}
+
+/** Returns the handler of the picture on the screen. `runId` tells its pictures from those of another start. */
+function pictureOf(box: BoxApi, live: StatusStream, runId: string): Handler {
+  let picture: { number: number; png: Uint8Array } | undefined;
+  return (request) => {
+    const { frame, number } = live.currentFrame();
+    if (frame === undefined) return plain(503, noPicture(box));
+    const headers = { etag: `"${runId}-${number}"` };
+    if (request.headers['if-none-match'] === headers.etag) {
+      return { status: 304, type: 'image/png', body: '', headers };
+    }
+    if (picture?.number !== number) picture = { number, png: encodePng(frame) };
+    return { status: 200, type: 'image/png', body: picture.png, headers };
+  };
 }
 
 interface Pages {
   boundHost: string;
   guard: PageGuard;
-  routes: ReadonlyMap<string, Route>;
-  live: StatusStream;
+  routes: readonly Route[];
   branch: PageBranch;
 }
 
@@ -175,7 +191,7 @@ function noPicture(box: BoxApi): string {
 function answerTo(
   request: IncomingMessage,
   response: ServerResponse,
-  { boundHost, guard, routes, live, branch }: Pages,
+  { boundHost, guard, routes, branch }: Pages,
 ): Answer | undefined {
   const host = hostnameOf(request);
   // With a token, a foreign host name gives no more access than an address.
@@ -188,24 +204,18 @@ function answerTo(
   const [path = '/', query = ''] = (request.url ?? '/').split('?', 2);
   const method = request.method === 'HEAD' ? 'GET' : (request.method ?? '');
   const access = guard.accessOf(request);
-  const refusal = guard.refusal(`${method} ${path}`, access);
+  const known = routes.filter((it) => it.path === path);
+  const route = known.find((it) => it.method === method);
+  const refusal = guard.refusal(route?.openTo ?? [], access);
   if (refusal !== undefined) return refusal;
-  if (path === '/events' && request.method === 'GET') {
-    if (live.subscribe(response, SECURITY_HEADERS, access)) return undefined;
-    return { ...plain(503, 'too many pages watch this box'), headers: { 'retry-after': '5' } };
-  }
   if (path === branch.path || path.startsWith(`${branch.path}/`)) return branch.answer({ method, path, query });
-  const route = routes.get(`${method} ${path}`);
-  if (route !== undefined) return route(request, access);
-  const allowed = path === '/events' ? 'GET' : allowedFor(path, routes);
-  return allowed === undefined
-    ? plain(404, 'not found')
-    : { ...plain(405, `only ${allowed}`), headers: { allow: allowed } };
-}
-
-function allowedFor(pathname: string, routes: ReadonlyMap<string, Route>): string | undefined {
-  if (routes.has(`GET ${pathname}`)) return 'GET, HEAD';
-  return routes.has(`POST ${pathname}`) ? 'POST' : undefined;
+  if (route !== undefined && !(route.isStream && request.method === 'HEAD')) {
+    return route.handle(request, access, response);
+  }
+  const [other] = known;
+  if (other === undefined) return plain(404, 'not found');
+  const allowed = other.method === 'GET' && !other.isStream ? 'GET, HEAD' : other.method;
+  return { ...plain(405, `only ${allowed}`), headers: { allow: allowed } };
 }
 
 function finish(
