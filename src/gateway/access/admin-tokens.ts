@@ -12,10 +12,7 @@ import { ROLE_NAMES } from './roles.ts';
 
 /** A cashier's token can be restricted to at most this many boxes. */
 const BOXES_MAX = 50;
-/**
- * The audit list uses these names for callers without a stored token. No token may take one of them, in upper or lower
- * case.
- */
+/** The audit list uses these names for callers without a stored token. So no token may have one, in any case. */
 const RESERVED: readonly string[] = ['config', 'admin-token', 'loopback', 'file'];
 
 /** Two names must differ in more than upper and lower case, so that people can tell apart who did what. */

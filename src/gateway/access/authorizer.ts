@@ -20,10 +20,7 @@ const MADE_HERE = /^paybox_[\w-]{32}$/;
 /** A use of a token is stored at most once in this time. */
 const USE_STORED_MS = 60_000;
 
-/**
- * A browser saves the answers of these routes as files, or reads them without an end. A link on another page must not
- * open them.
- */
+/** Browsers save these answers as files, or read them without an end. A link on another page must not open them. */
 const SAVED = new Set(['/_mock/backup', '/_mock/events', '/admin/v1/sales.csv']);
 
 /** The caller of a route of the gateway's own. */

@@ -12,10 +12,7 @@ const FEW_REQUESTS = 8;
  * few addresses cannot block a box at another address.
  */
 const NETWORK_SHARE = 1 / 64;
-/**
- * A request is stored for some time after it expires. Otherwise the gateway could not tell it from a later one with the
- * same code.
- */
+/** An expired request is stored for some time. Otherwise nobody could tell it from a later one with the same code. */
 export const REMEMBERED_MS = 2 * ENROLMENT_LIFETIME_MS;
 
 export interface PendingRequest {

@@ -30,10 +30,7 @@ export interface ConnectedBoxes extends Pick<BoxReach, 'expel'> {
   isOnline(terminalCode: string): boolean;
 }
 
-/**
- * Enrols boxes that have no secret (PROTOCOL.md, clause ENR). Requests of an earlier run are stored, but they have
- * expired.
- */
+/** Enrols boxes that have no secret (PROTOCOL.md, clause ENR). Stored requests of an earlier run have expired. */
 export class Enrolments {
   readonly #world: World;
   readonly #stored: Stored;
@@ -169,10 +166,7 @@ export class Enrolments {
     return accept(undefined);
   }
 
-  /**
-   * Stores a request. This must be done before the box shows its code, because the gateway must know the request after
-   * a restart.
-   */
+  /** Stores a request. The gateway must know it after a restart, so this is done before the box shows its code. */
   async #keep(pending: PendingRequest): Promise<void> {
     const { clock } = this.#world;
     const { store } = this.#stored;

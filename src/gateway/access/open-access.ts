@@ -15,10 +15,7 @@ export interface Access {
   enrolments: Enrolments;
 }
 
-/**
- * Opens the parts that decide who may do something. Throws ConfigError when the first token can be neither read nor
- * created.
- */
+/** Opens the parts that decide who may do something. Throws ConfigError without a readable or new first token. */
 export async function openAccess(
   world: World,
   stored: Stored,

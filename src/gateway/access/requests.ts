@@ -70,10 +70,7 @@ export function logRefusal(
   log.warn('request-refused', { method: request.method, path: pathOf(request), status, code, reason, ...from });
 }
 
-/**
- * Makes a handler that answers with this JSON. It builds the JSON once, because anybody may ask for it as often as he
- * likes.
- */
+/** Makes a handler that answers with this JSON. It builds the JSON once, because anybody may ask for it often. */
 export function answersOnceMade(make: () => object) {
   let text: string | undefined;
   return (_request: FastifyRequest, reply: FastifyReply) => {
@@ -97,9 +94,7 @@ export function readBody(request: FastifyRequest, log: Logger, schema?: z.ZodObj
   return json;
 }
 
-/**
- * Turns an answer into a stream of events. Regular comments in the stream show that it is alive (clause BOX-HTTP-3).
- */
+/** Turns an answer into a stream of events. Regular comments show that the stream is alive (clause BOX-HTTP-3). */
 export function openStream(reply: FastifyReply, clock: Clock, headers: Record<string, string> = {}): EventStream {
   reply.hijack();
   const options = { clock, headers, heartbeatMs: BOX_ALIVE_MS, unreadBytesMax: UNREAD_BYTES_MAX };

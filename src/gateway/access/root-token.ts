@@ -48,18 +48,12 @@ export function adminTokenFile(dataDir: string): string {
   return join(dataDir, ADMIN_TOKEN_FILE);
 }
 
-/**
- * Reads the root token of a gateway for a command: the one in its configuration, else the one in dataDir. Undefined if
- * there is none.
- */
+/** Reads the root token for a command: the one in the configuration, else the one in dataDir. Undefined without one. */
 export function readRootToken({ adminToken, dataDir }: Doors): string | undefined {
   return adminToken ?? (existsSync(adminTokenFile(dataDir)) ? readFrom(dataDir) : undefined);
 }
 
-/**
- * Returns the token in a folder. If there is none, creates one in a file that only its owner can read. Throws
- * ConfigError.
- */
+/** Returns the token in a folder. Creates a missing one, in a file that only its owner can read. Throws ConfigError. */
 export function keptAdminToken(folder: string, random: Random): { value: string; isMade: boolean } {
   const made = newSecret(random);
   const file = adminTokenFile(folder);

@@ -2,16 +2,10 @@ import { createHash } from 'node:crypto';
 
 /** The weights of this many members are stored: more than a cluster has, with some that have left. */
 const KEPT_MEMBERS_MAX = 2_048;
-/**
- * The weights are stored because hashing a thousand members and a thousand shards takes over a second. A member needs
- * them at every beat.
- */
+/** Hashing a thousand members and a thousand shards takes over a second, and a member needs this at every beat. */
 const kept = new Map<string, readonly number[]>();
 
-/**
- * Returns how strongly a member wants each shard. The weights are the same on every member, and different for every
- * pair.
- */
+/** Returns how strongly a member wants each shard. The weights are the same on every member. */
 function weightsOf(member: string, shards: number): readonly number[] {
   const known = kept.get(member);
   if (known !== undefined && known.length >= shards) return known;

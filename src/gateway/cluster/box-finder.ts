@@ -14,10 +14,7 @@ interface Lookup {
   failed(error: unknown): void;
 }
 
-/**
- * Finds boxes of the registry and caches them. Names without a box are cached apart, so that they cannot push out
- * boxes.
- */
+/** Finds boxes of the registry and caches them. Names without a box are cached apart, so they push out no box. */
 export class BoxFinder {
   readonly #load: (names: readonly BoxName[]) => Promise<readonly (BoxPlace | undefined)[]>;
   readonly #known = new RowCache();
@@ -64,10 +61,7 @@ export class BoxFinder {
     this.#unknown = new Set();
   }
 
-  /**
-   * Looks up a name together with all others that wait. One query at a time finds them all, however many names
-   * strangers make up.
-   */
+  /** Looks up a name. One query at a time finds all names that wait, however many strangers make up. */
   #lookUp(name: BoxName): Promise<BoxPlace | undefined> {
     return new Promise((found, failed) => {
       this.#waiting.push({ name, found, failed });

@@ -59,9 +59,7 @@ export class ConsoleEvents {
     if (this.#readers.size > 0) this.#follow();
   }
 
-  /**
-   * Answers a caller who may look with the events of all shards. If there are too many readers, the oldest is ended.
-   */
+  /** Answers a caller who may look with the events of all shards. Ends the oldest reader if there are too many. */
   async watch(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
     const { authorizer } = this.#deps;
     const caller = await authorizer.authorize('look', request, reply);

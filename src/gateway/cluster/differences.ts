@@ -26,10 +26,7 @@ export function conflicts(member: Member, { members }: ClusterView): string[] {
   return rivals.map(({ id }) => `cluster.advertise: member ${id} has the same address, ${member.url}`);
 }
 
-/**
- * Returns the settings that must be equal at all members. Otherwise calls would reach wrong shards, or a shard would
- * stay closed.
- */
+/** Returns the settings that must be equal at all members, so that calls reach the right shards and all shards open. */
 export async function mustBeAlike({ basePath, mode, dataDir }: GatewayConfig): Promise<Member['alike']> {
   return { basePath, mode, 'registry.key in dataDir': (await vaultFileId(dataDir)) ?? 'none' };
 }
@@ -46,10 +43,7 @@ export function refuseUnlike(member: Member, { members }: ClusterView): void {
   }
 }
 
-/**
- * Returns the members whose configuration differs. The accounts and boxes that count are those in the file of the
- * member that runs shard 0.
- */
+/** Returns the members whose configuration differs. Accounts and boxes come from the file of shard 0's holder. */
 export function differing(member: Member, { members }: ClusterView): string[] {
   return members.filter(({ file }) => file !== member.file).map(({ id }) => id);
 }

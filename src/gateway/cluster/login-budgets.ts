@@ -7,10 +7,7 @@ import type { WrongLogins } from './news.ts';
 
 /** At most this many failures wait to be sent to other members. Further ones count at this member only. */
 const WAITING_MAX = 10_000;
-/**
- * At most this many names are in one notification. PostgreSQL's limit is 8,000 bytes, and the longest name is an IPv6
- * network or a digest.
- */
+/** One notification has at most this many names. PostgreSQL's limit is 8,000 bytes, and names may be digests. */
 const NAMES_MAX = 100;
 /** A failure that has not come back by then was lost on its way. From then on it counts once. */
 const ECHO_MS_MAX = 10_000;

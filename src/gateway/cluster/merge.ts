@@ -66,10 +66,7 @@ function mergeRows(lists: readonly Row[][], limit: number): Row[] {
   return newestFirst(onePerBox(lists.flat())).slice(0, limit);
 }
 
-/**
- * Merges lists of faults. A fault that all shards have is listed once, because each shard counts the occurrences in the
- * others too.
- */
+/** Lists a fault of all shards once, because each shard counts the occurrences in the others too. */
 function mergeFaults(parts: readonly z.infer<typeof faults>[]): z.infer<typeof faults> {
   const standing = new Map<string, z.infer<typeof faults>['standing'][number]>();
   for (const it of parts.flatMap((part) => part.standing)) {

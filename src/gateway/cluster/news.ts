@@ -51,10 +51,7 @@ export class NewsDesk {
     this.#readers.push(reader);
   }
 
-  /**
-   * Sends news to every shard of the cluster. News that cannot be stored now wait for `flush`. Returns whether they
-   * were stored.
-   */
+  /** Sends news to every shard. News that cannot be stored now wait for `flush`. Returns whether they were stored. */
   tell(told: News): Promise<boolean> {
     const text = JSON.stringify('reason' in told ? { ...told, reason: told.reason.slice(0, REASON_CHARS_MAX) } : told);
     return new Promise((settle) => {

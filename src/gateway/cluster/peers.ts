@@ -13,10 +13,7 @@ import type { ClusterView } from '../store/engines/cluster-database.ts';
 /** Headers of a request that one member passes on to another. */
 export const SHARD_HEADER = 'x-paybox-shard';
 export const SECRET_HEADER = 'x-paybox-cluster';
-/**
- * Contains the secret in a request that a member makes on its own behalf. A request that it passes on for a caller
- * never has this header.
- */
+/** Contains the secret in a member's own request. A request that it passes on for a caller never has this header. */
 export const OWN_HEADER = 'x-paybox-own';
 export const CLIENT_HEADER = 'x-paybox-client';
 
@@ -98,19 +95,13 @@ export class Peers {
     }
   }
 
-  /**
-   * Sends a request to the member that runs this shard. Returns the head of its answer. Undefined while nobody runs the
-   * shard.
-   */
+  /** Sends a request to the member that runs this shard, and returns the head of its answer. Undefined without one. */
   ask(index: number, request: FastifyRequest, body: Buffer | undefined): Promise<IncomingMessage | undefined> {
     const isStream = pathOf(request) === BOX_PATHS.stream;
     return this.#ask(index, askingOf(request, body), isStream ? undefined : ANSWER_TIMEOUT_MS);
   }
 
-  /**
-   * Opens a stream of the shard on behalf of this member. Undefined while nobody runs the shard. `over` ends the
-   * stream.
-   */
+  /** Opens a stream of the shard for this member. Undefined while nobody runs the shard. `over` ends the stream. */
   openStream(
     index: number,
     path: string,
@@ -161,8 +152,7 @@ export class Peers {
   }
 
   /**
-   * Returns the answers of these shards, and waits for each shard while it moves. The answer of a shard that does not
-   * answer is undefined.
+   * Returns the answers of these shards, and waits for each while it moves. Undefined for a shard without an answer.
    */
   parts(indexes: readonly number[], request: FastifyRequest, body: Buffer | undefined): Promise<Part | undefined>[] {
     return indexes.map(async (index) => {
@@ -189,10 +179,7 @@ export class Peers {
     });
   }
 
-  /**
-   * Sends a body to the shard on behalf of this member. Undefined while nobody runs the shard. Rejects without an
-   * answer.
-   */
+  /** Sends a body to the shard for this member. Undefined while nobody runs the shard. Rejects without an answer. */
   post(index: number, path: string, body: string): Promise<Part | undefined> {
     const headers = { 'content-type': 'application/json', [OWN_HEADER]: this.#secret };
     const asking = { method: 'POST', path, headers, address: '', body: Buffer.from(body) };

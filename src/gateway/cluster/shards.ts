@@ -13,9 +13,7 @@ import { assignShards } from './assignment.ts';
 const PUSHES_MS_MAX = 6_000;
 /** The longest wait for the other requests. */
 const FINISH_MS_MAX = 1_000;
-/**
- * A member that stops reserves these parts of its time: for requests other than pushes, and for its gateways to end.
- */
+/** Parts of the time that a stopping member has: for requests other than pushes, and for its gateways to end. */
 const STOP_FINISH_MS = 200;
 const STOP_END_MS = 400;
 /** On an empty database, shard 0 creates the tables that all shards read. */
@@ -105,10 +103,7 @@ export class Shards {
     return [...this.#failed].map(([index, { reason }]) => `shard ${index}: ${reason}`);
   }
 
-  /**
-   * Opens and closes shards as this view requires. Does not wait for them. A later view opens those beyond
-   * `OPENING_MAX`.
-   */
+  /** Opens and closes shards as this view requires. Does not wait. A later view opens those beyond `OPENING_MAX`. */
   follow({ members, holders }: ClusterView): void {
     if (this.#isOver) return;
     const { count, member, clock } = this.#deps;
@@ -131,10 +126,7 @@ export class Shards {
     }
   }
 
-  /**
-   * Returns the assignment for these members. Nearly every view has the same members as the last one, so the result is
-   * cached.
-   */
+  /** Returns the assignment for these members. It is cached, because nearly every view has the same members. */
   #wantedBy(members: readonly string[]): readonly string[] {
     if (!isDeepStrictEqual(members, this.#assigned.members)) {
       this.#assigned = { members, holders: assignShards(this.#deps.count, members) };
@@ -152,10 +144,7 @@ export class Shards {
     await Promise.all(this.#moving.values());
   }
 
-  /**
-   * Hands over all shards within `withinMs`, after the open pushes. Closes a shard that is still opening once it is
-   * open.
-   */
+  /** Hands over all shards within `withinMs`, after the open pushes. A shard that is opening is closed once open. */
   async close(withinMs: number): Promise<void> {
     const { clock } = this.#deps;
     this.#isOver = true;

@@ -71,10 +71,7 @@ export const vietqrBoxes = z
 
 type VietqrBoxes = z.output<typeof vietqrBoxes>;
 
-/**
- * Returns the options with the contents of the `…File` options in their place. Undefined without such options. Throws
- * ConfigError.
- */
+/** Replaces the `…File` options by the contents of their files. Undefined without such options. Throws ConfigError. */
 export function withSecretsOfFiles(
   { checkSumSaltFile, boxIdSaltFile, login: { passwordFile, ...login }, ...given }: VietqrBoxes,
   at: FilePlace,
@@ -98,9 +95,7 @@ interface Boxes {
   vietqrBoxes?: z.output<typeof vietqrBoxes> | undefined;
 }
 
-/**
- * Complains about wrong options of boxes of the dialect vietqr. Such a box has no secret of its own, and needs MQTT.
- */
+/** Complains about wrong options of boxes of the dialect vietqr. Such a box has no own secret, and needs MQTT. */
 export function checkDialects({ boxes, vietqrBoxes, mqtt }: Boxes, complain: Complain): void {
   const macs = new Set<string>();
   for (const [i, { dialect, macAddr, secret, confirm }] of boxes.entries()) {

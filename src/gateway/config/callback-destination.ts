@@ -21,10 +21,7 @@ const LOCAL = everywhere([
   ['ff00::', 8],
 ]);
 
-/**
- * The other networks in the IANA registries of special-purpose addresses. No host has these. Private networks are not
- * in this list.
- */
+/** The other networks in the IANA registries of special-purpose addresses, without private ones. No host has these. */
 const SPECIAL = everywhere([
   // Documentation has these (RFC 5737, RFC 3849, RFC 9637), and so do benchmarks (RFC 2544).
   ['192.0.2.0', 24],
@@ -86,10 +83,7 @@ export function isOwnHost(url: URL): boolean {
   return host === 'localhost' || isOwn(host);
 }
 
-/**
- * Returns why an IP address in a URL is forbidden for callbacks. Undefined if it is allowed. A name is checked later,
- * when it is resolved.
- */
+/** Returns why an IP address in a URL is forbidden for callbacks. A name is checked later, when it is resolved. */
 export function addressProblem(url: URL): string | undefined {
   const host = hostOf(url);
   return isIP(host) === 0 ? undefined : specialProblem(host);
@@ -109,10 +103,7 @@ export function hostOf(url: URL): string {
   return url.hostname.replace(/^\[|\]$|\.$/g, '');
 }
 
-/**
- * Returns why a connection to this address is forbidden. Undefined if it is allowed. Callbacks must reach partners, not
- * the gateway or its cloud.
- */
+/** Returns why a connection to this address is forbidden: callbacks must not reach the gateway or its cloud. */
 export function destinationProblem(address: string, port: number, ownPorts: OwnPorts): string | undefined {
   const problem = specialProblem(address);
   if (problem !== undefined) return problem;
@@ -120,10 +111,7 @@ export function destinationProblem(address: string, port: number, ownPorts: OwnP
   return undefined;
 }
 
-/**
- * Returns the lookup for a connection to this URL. It finds allowed addresses only. Throws when the URL itself has a
- * forbidden address.
- */
+/** Returns the lookup for a connection to this URL. It finds allowed addresses only. Throws for a forbidden URL. */
 export function lookupFor(to: URL, ownPorts: OwnPorts, lookup: LookupFunction): LookupFunction {
   const host = hostOf(to);
   // Node does not look up an IP address in the URL, so it is checked here.

@@ -89,10 +89,7 @@ interface Listeners {
   mqtt: z.output<typeof mqtt> | null;
 }
 
-/**
- * Complains about PROXY headers without a named proxy: the gateway accepts such a header only from a proxy that it
- * knows.
- */
+/** Complains about PROXY headers without a named proxy, because they are accepted only from a known proxy. */
 export function checkProxies({ http, mqtt }: Listeners, complain: Complain): void {
   if (http.trustedProxies.length > 0) return;
   const what = 'expected http.trustedProxies beside it: the addresses of the proxies that send the header';

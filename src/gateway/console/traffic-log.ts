@@ -32,10 +32,7 @@ const EMPTIED_MAX = 4_096;
 const HOOKS_PREFIX = '/hooks/';
 const PARTNER_PATHS: readonly string[] = Object.values(PATHS);
 
-/**
- * The values of these fields are masked, so that nobody can log in with the contents of the log. Misspellings of
- * `checkSum` are included.
- */
+/** The values of these fields are masked, so that nobody can log in with them. `checkSum` may be misspelt. */
 const SECRET_NAMES = String.raw`pass?word|passwd|secret|token|authori[sz]ation|bearer|salt|key\b|che?c?k?[\s_-]?su[mn]`;
 const SECRET_FIELD = new RegExp(SECRET_NAMES, 'i');
 const MASK = '***';
@@ -45,9 +42,7 @@ const SECRET_TEXT = new RegExp(
     String.raw`("(?:[^"\\]|\\.)*"?|'(?:[^'\\]|\\.)*'?|\[[^\]]*\]?|\{[^}]*\}?|[^,}&"'\n]+)`,
   'gi',
 );
-/**
- * Finds bearer tokens and checkSums anywhere. An orderId may look like a checkSum, but not in a field with such a name.
- */
+/** Finds bearer tokens and checkSums. An orderId may look like a checkSum, but not in a field with such a name. */
 const TOKEN = /eyJ[\w-]{8,}(?:\.[\w-]+){1,2}/g;
 const CHECK_SUM = /(?<![0-9a-z-])[0-9a-f]{32}(?![0-9a-z-])/gi;
 const LIKE_CHECK_SUM = /ch.?e|sum|md5|hash/i;
@@ -127,10 +122,7 @@ export class TrafficLog {
     return true;
   }
 
-  /**
-   * Returns the newest calls of partners that were refused, accepted leniently or answered with a warning, newest
-   * first.
-   */
+  /** Returns the newest calls of partners that were refused, leniently accepted or answered with a warning. */
   noted(): WireEntry[] {
     return this.#noted.map(({ n, kept }) => this.#entryOf(n, kept));
   }

@@ -54,10 +54,7 @@ interface ActiveFault {
   delaysOpen: number;
   random: Random;
   over: AbortController;
-  /**
-   * `isShared`: all shards of a cluster have the fault. `unsent`: occurrences here that the other shards do not know
-   * yet.
-   */
+  /** `isShared`: all shards have the fault. `unsent`: occurrences here that the other shards do not know yet. */
   isShared: boolean;
   unsent: number;
 }

@@ -3,10 +3,7 @@ import type { Clock } from '../../lib/clock.ts';
 /** At most this many delays are open. One more releases the oldest at once. */
 const DELAYED_MAX = 10_000;
 
-/**
- * Waits for `ms`, until `stop` aborts, or until the delay is released. Returns false if the delayed thing must be
- * dropped.
- */
+/** Waits for `ms`, until `stop` aborts, or until the release. Returns false if the delayed thing must be dropped. */
 export type Wait = (ms: number, stop?: AbortSignal) => Promise<boolean>;
 
 interface Delayed {

@@ -16,9 +16,7 @@ export function settable(clock: Clock): SettableClock {
   return new SettableClock(clock);
 }
 
-/**
- * Makes the edges of a sandbox, which inject faults (PROTOCOL.md, clause FLT). The clock of `world` must be `clock`.
- */
+/** Makes the edges that inject the faults of a sandbox (PROTOCOL.md, clause FLT). `world` must have this `clock`. */
 export function injectFaults(world: World, clock: SettableClock): Edges {
   let targets: FaultTargets = { payPush: async () => undefined, resendCallback: async () => undefined };
   const resendCallback = (id: string) => targets.resendCallback(id);

@@ -112,10 +112,7 @@ export class Faults implements FaultOrders {
     return this.#active.size > 0 || body.includes(MAGIC_WORD);
   }
 
-  /**
-   * Returns the fault if it happens to this subject now, whether an admin or the content has ordered it. Counts and
-   * logs it.
-   */
+  /** Returns the fault if it happens now, whether an admin or the content has ordered it. Counts and logs it. */
   take(fault: FaultName, subject: Subject): Occurrence | undefined {
     return this.#active.take(fault, subject) ?? this.#magic(fault, subject);
   }

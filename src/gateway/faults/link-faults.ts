@@ -20,10 +20,7 @@ const SLOW_MAX_MS = 1_000;
 /** At most this many sockets of one box are held. One more ends the oldest, which the box has given up by then. */
 const HELD_SOCKETS_MAX = 16;
 
-/**
- * Injects faults into the connections to boxes (PROTOCOL.md, clauses FLT-6 and FLT-9). Without an active fault nothing
- * changes.
- */
+/** Injects faults into the connections to boxes (PROTOCOL.md, clauses FLT-6 and FLT-9). */
 export class LinkFaults {
   readonly #world: World;
   readonly #faults: Faults;
@@ -32,10 +29,7 @@ export class LinkFaults {
   readonly #sockets = new Map<string, Set<Socket>>();
   readonly #cuts = new Set<OrderedFault>();
   readonly #holds = new Set<OrderedFault>();
-  /**
-   * Functions that release held sockets, by box, oldest first. A socket that the gateway has ended stays here until its
-   * release.
-   */
+  /** Functions that release held sockets, by box, oldest first. An ended socket stays here until its release. */
   readonly #held = new Map<string, Map<Socket, () => void>>();
   /** By box and direction. Settles once the last message has passed. */
   readonly #last = new Map<string, Promise<void>>();
@@ -155,10 +149,7 @@ export class LinkFaults {
     this.#cut(ordered);
   }
 
-  /**
-   * Cuts the connections of these boxes, even if `half-open` holds their sockets. Without a connection, the fault waits
-   * for one.
-   */
+  /** Cuts the connections of these boxes, held ones too. Without a connection, the fault waits for one. */
   #cut(ordered: OrderedFault): void {
     const boxes = [...this.#sockets.keys()].filter((it) => isOf(ordered, it));
     if (boxes.length === 0 || !ordered.happens(boxes)) return;

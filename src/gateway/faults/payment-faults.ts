@@ -50,9 +50,7 @@ function keyOf({ bankAccount, content, amount }: PaymentKey): string {
   return JSON.stringify([bankAccount, content, amount]);
 }
 
-/**
- * Adds the faults of payments. Each payment is stored and reported once, with its changes (PROTOCOL.md, clause FLT-7).
- */
+/** Adds the faults of payments. Each changed payment is stored and reported once (PROTOCOL.md, clause FLT-7). */
 export function withPaymentFaults(
   world: World,
   stored: Stored,
@@ -95,9 +93,7 @@ async function toOtherAccount(incoming: IncomingMoney, directory: Directory): Pr
   return { ...withMoney(incoming, { bank_account: account.bankAccount }), bankCode: account.bankCode };
 }
 
-/**
- * Reports payments to boxes and partner only after `over`. After a restart, the store still has the payments to report.
- */
+/** Reports payments to boxes and partner only after `over`. After a restart, the store still has them to report. */
 function laterHearers(over: Promise<unknown>, hearers: PaymentHearers): PaymentHearers {
   const { hub, dispatcher } = hearers;
   const later = (report: () => void) => void over.then(report);

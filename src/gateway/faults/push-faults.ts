@@ -28,10 +28,7 @@ const SWAPPED_DEADLINES = 2;
 /** Pays the order of a push. */
 export type PayPush = (pushId: string) => Promise<unknown>;
 
-/**
- * Adds the faults that begin with a push: link faults that its content orders, and an offline box (PROTOCOL.md, clause
- * FLT-6).
- */
+/** Adds the faults that begin with a push: link faults by content, and an offline box (PROTOCOL.md, clause FLT-6). */
 export function withOfflineFault(hub: PushHub, faults: Faults): PushHub {
   return {
     session: (terminalCode) => hub.session(terminalCode),

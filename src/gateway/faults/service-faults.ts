@@ -13,9 +13,7 @@ import type { PartnerCalls } from '../partner/partner-calls.ts';
 import type { Subject } from './active-faults.ts';
 import type { Faults } from './faults.ts';
 
-/**
- * At most this many tokens are stored as expired. The oldest would expire by themselves before this limit is reached.
- */
+/** At most this many tokens are stored as expired. The oldest expire by themselves before this limit is reached. */
 const EXPIRED_MAX = 10_000;
 
 /** Lets tokens expire before their time. */

@@ -15,10 +15,7 @@ export interface RetentionLimits {
   keptMax: number;
 }
 
-/**
- * The rows that one transaction deleted. An order is deleted with its last pushes, a payment with its notices and
- * callbacks.
- */
+/** The rows that one transaction deleted. Pushes go with their order, notices and callbacks with their payment. */
 export interface Pruned {
   kind: PrunedTable | 'qrCodes';
   deleted: number;
@@ -123,10 +120,7 @@ async function pruneBatch(
   return { ...(await prunePayments(db, ids, new Set(dueByAge))), next };
 }
 
-/**
- * Deletes finished pushes. Keeps the newest and the last shown push of an order, and pushes that an absent box has not
- * ended.
- */
+/** Deletes finished pushes, but not the newest and last shown ones of an order, nor those of an absent box. */
 async function prunePushes(db: Kysely<Tables>, ids: string[], { beforeMs }: Due, atMs: number): Promise<number> {
   const kept = await db
     .selectFrom('pushes')

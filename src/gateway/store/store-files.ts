@@ -23,9 +23,7 @@ export function storeFile(dataDir: string): string {
   return join(dataDir, 'gateway.sqlite');
 }
 
-/**
- * Returns the path of the new store while a restore moves files. The names of the moved files contain the same `stamp`.
- */
+/** Returns the path of the new store while a restore moves files. Their names contain the same `stamp`. */
 export function restoringFile(dataDir: string, stamp: string): string {
   return join(dataDir, `gateway.restoring-${stamp}.sqlite`);
 }
@@ -52,9 +50,6 @@ export interface StoreShard {
   index: number;
   /** The member of the cluster that opens it. */
   member: string;
-  /**
-   * The generation of the cluster. After a restore it differs, so that an older mark is not compared with the restored
-   * payments.
-   */
+  /** The generation of the cluster. A restore changes it, so that older marks do not count for the new payments. */
   generation?: string | undefined;
 }

@@ -6,10 +6,7 @@ let caller;
 /** Called when somebody has typed a token. */
 let onTyped = () => undefined;
 
-/**
- * Sends a request to the gateway. If a token is needed, shows the form for it and hides everything else. Throws with
- * the reason.
- */
+/** Sends a request to the gateway. If a token is needed, shows only the form for it. Throws with the reason. */
 export async function ask(path, options = {}) {
   const headers = { ...options.headers, ...(token === '' ? {} : { authorization: `Bearer ${token}` }) };
   const answer = await fetch(path, { ...options, headers });
@@ -63,9 +60,7 @@ export function showMode({ mode, sandbox }) {
   $('mode').className = mode;
 }
 
-/**
- * Asks the gateway who calls. The style sheet hides each element whose `data-may` names a right that the caller lacks.
- */
+/** Asks the gateway who calls. The style sheet hides elements whose `data-may` names a right that the caller lacks. */
 async function enter(needed) {
   caller = await (await ask('/admin/v1/caller')).json();
   showMode(caller);
@@ -89,10 +84,7 @@ const untilTyped = () =>
   });
 const POLL_MS = 2000;
 
-/**
- * Yields the names of lists that have changed. It reads the events with fetch, because an EventSource cannot send the
- * token.
- */
+/** Yields the names of changed lists. It reads events with fetch, because an EventSource cannot send the token. */
 async function* events() {
   const reader = (await ask('/_mock/events')).body.pipeThrough(new TextDecoderStream()).getReader();
   yield [];

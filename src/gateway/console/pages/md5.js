@@ -14,10 +14,7 @@ const MIXES = [
 ];
 const ORDERS = [(i) => i, (i) => 5 * i + 1, (i) => 3 * i + 5, (i) => 7 * i];
 
-/**
- * Returns the MD5 of a text in UTF-8, as lower-case hexadecimal (RFC 1321). A checkSum is an MD5, and browsers do not
- * provide one.
- */
+/** Returns the MD5 of a text in UTF-8, as lower-case hexadecimal (RFC 1321). Browsers provide none. */
 export function md5(text) {
   const words = wordsOf(new TextEncoder().encode(text));
   let state = START;

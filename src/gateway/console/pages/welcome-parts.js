@@ -55,10 +55,7 @@ export function elsewhere({ mode, sandbox }) {
   return [el('h2', {}, title), el('p', { class: 'hint' }, text), copyable([w.demoCommand, UP])];
 }
 
-/**
- * Draws the screen of the box as a picture. If there is no picture, draws the QR of the order as long as it can be
- * paid.
- */
+/** Draws the screen of the box as a picture, or else the QR of the order as long as it can be paid. */
 export function screen({ picture, made, isOpen, isPaid }) {
   const w = words();
   if (picture !== undefined) return el('img', { src: picture, alt: w.screenAlt });

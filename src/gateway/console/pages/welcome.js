@@ -43,10 +43,7 @@ async function bearer() {
   return `Bearer ${(await call('/api/token_generate', basic, {})).access_token}`;
 }
 
-/**
- * Returns the order in the form. An amount that is not a number is sent unchanged, so that the service explains the
- * error.
- */
+/** Returns the order in the form. A wrong amount is sent unchanged, so that the service explains the error. */
 function orderInForm() {
   const { amount, content } = form.elements;
   const number = Number(amount.value.replaceAll(/[.,\s]/g, ''));

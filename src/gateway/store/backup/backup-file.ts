@@ -41,10 +41,7 @@ function kindOf(begin: string, file: string): BackupFile['kind'] {
   throw new ConfigError(`${file} is not a backup of a gateway`, FIX);
 }
 
-/**
- * Copies a backup durably into this folder. Throws ConfigError when there is no room, or when the backup shrinks
- * meanwhile.
- */
+/** Copies a backup durably into this folder. Throws ConfigError without room, or when the backup shrinks meanwhile. */
 export async function copyBackup({ file, handle, sizeBytes }: BackupFile, target: FileHandle, folder: string) {
   const { bavail, bsize } = await statfs(folder);
   if (sizeBytes > bavail * bsize) {

@@ -91,10 +91,7 @@ function asideOf({ dataDir, asidePrefix }: RestorePaths, file: string): string {
   return join(dataDir, basename(file).replace(/^gateway\./, asidePrefix));
 }
 
-/**
- * Returns the existing files of the store. The mark is one of them, because it does not fit the payments of the new
- * store.
- */
+/** Returns the existing files of the store. The mark is one, because it does not fit the new store's payments. */
 async function filesOfStore({ dataDir, store, mark }: RestorePaths): Promise<string[]> {
   const own = [store, `${store}-wal`, `${store}-shm`, mark];
   return (await readdir(dataDir)).map((name) => join(dataDir, name)).filter((file) => own.includes(file));
@@ -130,10 +127,7 @@ async function copyIn(backup: BackupFile, paths: RestorePaths): Promise<BackupSu
   return summary;
 }
 
-/**
- * Moves the files into their places. Each step is durable before the next one. After the last step a start is possible
- * again.
- */
+/** Moves the files into their places, each step durable before the next. Then a start is possible again. */
 async function putInPlace(paths: RestorePaths): Promise<void> {
   for (const old of await filesOfStore(paths)) await rename(old, asideOf(paths, old));
   await syncFolder(paths.dataDir);

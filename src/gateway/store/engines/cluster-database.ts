@@ -162,10 +162,7 @@ export class ClusterDatabase {
     return kept.rows[0]?.value;
   }
 
-  /**
-   * Reports that this member is alive and runs these shards. Returns its view of the cluster. Rejects when the server
-   * does not answer.
-   */
+  /** Reports that this member runs these shards. Returns its view of the cluster. Rejects without an answer. */
   async beat(shards: readonly number[], leaving = false): Promise<ClusterView> {
     const { id, url, file, alike } = this.#member;
     const said = await this.#time.measure(() =>

@@ -14,10 +14,7 @@ const GATEWAY_SESSIONS = 'paybox%';
 const USED_LOOK_MS = 100;
 const USED_LOOKS_MAX = 30;
 
-/**
- * Restores a cluster into an empty database. The caller fills the database between `begin` and `finish`, and closes the
- * restore.
- */
+/** Restores a cluster into an empty database. The caller fills it between `begin` and `finish`, and closes this. */
 export class ClusterRestore {
   /** True if an interrupted restore has already filled the database. */
   readonly isFilled: boolean;
@@ -45,10 +42,7 @@ export class ClusterRestore {
     }
   }
 
-  /**
-   * Lets members start with the restored cluster. The new `generation` separates it from the cluster whose newest
-   * payments they have stored.
-   */
+  /** Lets members start. The new `generation` separates the cluster from the one whose payments they remember. */
   async finish(generation: string): Promise<void> {
     await this.#client.query('begin');
     await this.#client.query(`update ${CLUSTER_SCHEMA}.settings set generation = $1`, [generation]);
@@ -92,10 +86,7 @@ async function mark(client: pg.Client, name: string, digest: string): Promise<bo
   return false;
 }
 
-/**
- * Returns whether a gateway uses the database. Waits a little, because the sessions of a stopped member may end a
- * moment later.
- */
+/** Returns whether a gateway uses the database. Waits a little, because a stopped member's sessions may end late. */
 async function isUsed(client: pg.Client): Promise<boolean> {
   for (let look = 0; look < USED_LOOKS_MAX; look += 1) {
     const { rows } = await client.query(

@@ -85,27 +85,20 @@ export class GroupCommit {
     this.closeSecond();
   }
 
-  /**
-   * Uses this new connection for the waits, and closes the one before it. This object closes the connection in the end.
-   */
+  /** Uses this new connection for the waits, and closes the one before it. This object owns the connection. */
   openedSecond(connection: SyncConnection): void {
     this.closeSecond();
     this.#second = { connection, openedAfter: this.#turn };
   }
 
-  /**
-   * Makes later waits use the writing connection. Closes only this second connection, or any if there is no argument.
-   */
+  /** Makes later waits use the writing connection. Closes only this second connection, or any without an argument. */
   closeSecond(connection = this.#second?.connection): void {
     if (connection === undefined || this.#second?.connection !== connection) return;
     this.#second = undefined;
     connection.close();
   }
 
-  /**
-   * Settles once the disk has all commits of the turns so far, and so everything that they have read. Rejects when that
-   * is not certain.
-   */
+  /** Settles once the disk has all commits of the turns so far, and what they have read. Rejects if not certain. */
   settled(): Promise<void> {
     if (this.#written <= this.#durable) return Promise.resolve();
     const { promise, resolve, reject } = Promise.withResolvers<void>();

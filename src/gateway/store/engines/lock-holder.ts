@@ -19,9 +19,7 @@ export const COMMIT_IN_MEMORY = 'set synchronous_commit = off';
 const SYNC = `select value, set_config('synchronous_commit', current_setting('${DURABLE}'), true)
   from settings where name = $1 for key share`;
 
-/**
- * The routine in which PostgreSQL waits for a synchronous standby. A warning from it means that the wait was cut short.
- */
+/** The routine in which PostgreSQL waits for a synchronous standby. It warns when the wait was cut short. */
 const STANDBY_WAIT = 'SyncRepWaitForLSN';
 
 const rowSchema = z.object({ value: z.string() });

@@ -10,10 +10,7 @@ export interface BackendProcess {
 /** This text is the same in every session, whatever its time zone and date style are. */
 const SINCE = 'extract(epoch from backend_start)::text';
 const SELF = `select pid, ${SINCE} as since from pg_stat_activity where pid = pg_backend_pid()`;
-/**
- * Ends those sessions of a list that the server still has. A running one ends at once, a hanging process as soon as it
- * runs again.
- */
+/** Ends the listed sessions that the server still has. A hanging process ends as soon as it runs again. */
 const END = `select pid, ${SINCE} as since, pg_terminate_backend(pid) from pg_stat_activity
   where (pid, ${SINCE}) in (select * from unnest($1::int[], $2::text[]))`;
 /** The sessions that hold an advisory lock. */

@@ -8,10 +8,7 @@ const CLOSE_WAIT_MS = 1_000;
 interface Parts {
   pool: PostgresPool;
   commits: GroupCommit;
-  /**
-   * Makes everything that waits for the server fail at once. `lateMs`: how long the store has waited, if that was too
-   * long.
-   */
+  /** Makes everything that waits for the server fail at once. `lateMs` is set if the store has waited too long. */
   abandon: (lateMs: number | undefined) => void;
 }
 

@@ -16,10 +16,7 @@ const KEEPALIVE = { idleSeconds: 3, intervalSeconds: 2, probes: 2, silentMs: 700
 const LOCK_WAIT_MS = 8000;
 /** For a shard. The cluster ends the session of a member that is gone, and asks again. */
 const SHARD_LOCK_WAIT_MS = 500;
-/**
- * A gateway that held the lock waits for its own earlier session to end, and asks again. Any other holder has taken
- * over.
- */
+/** A gateway that held the lock waits for its own earlier session to end. Any other holder has taken over. */
 const REGAIN_WAIT_MS = 2000;
 const LOCK_ANSWER_TIMEOUT_MS = LOCK_WAIT_MS + 2000;
 /** After this time without a query, the server ends the session and releases the lock, because the gateway hangs. */
@@ -54,10 +51,7 @@ export function nameOf(databaseUrl: string): string {
   return `${host}${pathname}`;
 }
 
-/**
- * Sets the limits of a new connection. Its commits wait for the disk, and for the standbys that the server is set to
- * wait for.
- */
+/** Sets the limits of a new connection. Its commits wait for the disk, and for standbys if the server says so. */
 export async function limitSession(client: ClientBase): Promise<void> {
   const { idleSeconds, intervalSeconds, probes, silentMs } = KEEPALIVE;
   await client.query(

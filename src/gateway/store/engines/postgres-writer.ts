@@ -99,9 +99,7 @@ export class WriterConnection {
     await work(client).finally(() => client.release());
   }
 
-  /**
-   * Checks whether a database that lacked payments has them again. If so, the connection is reopened like any other.
-   */
+  /** Checks whether a database that lacked payments has them again. If so, the connection is reopened. */
   async lookAgain(): Promise<void> {
     const client = await this.#pool.connect();
     let isAnother = true;

@@ -47,10 +47,7 @@ export class SnapshotMaker {
     }
   }
 
-  /**
-   * Copies the store. Begins again when the engine gave up without a failure, because somebody else used the store at
-   * that moment.
-   */
+  /** Copies the store. Begins again when the engine gave up only because somebody else used the store. */
   async #copyAll(copy: string): Promise<void> {
     for (let attempt = 1; ; attempt += 1) {
       rmSync(copy, { force: true });

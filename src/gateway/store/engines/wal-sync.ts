@@ -68,9 +68,7 @@ export class WalSync {
     this.assertHealthy();
   }
 
-  /**
-   * Copies the log into the database with `copy`, which must not wait for the disk itself. Nobody may write meanwhile.
-   */
+  /** Copies the log into the database with `copy`, which must not wait for the disk. Nobody may write meanwhile. */
   async checkpoint(copy: () => void): Promise<void> {
     await this.settled();
     copy();

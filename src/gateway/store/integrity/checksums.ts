@@ -73,9 +73,7 @@ export function joined(values: readonly unknown[]): string {
   return values.map((it) => (it === null ? NULL : String(it))).join(SEPARATOR);
 }
 
-/**
- * Returns an SQL expression for the text that `joined` makes of these columns. In a trigger, `row` is `old.` or `new.`.
- */
+/** Returns an SQL expression for the text that `joined` makes of columns. In a trigger, `row` is `old.` or `new.`. */
 function joinedSql(columns: readonly string[], row = ''): string {
   return columns.map((it) => `coalesce(cast(${row}${it} as text), '${NULL}')`).join(` || '${SEPARATOR}' || `);
 }

@@ -46,10 +46,7 @@ export class LedgerGuard {
     if (this.#refusal !== undefined) throw this.#refusal;
   }
 
-  /**
-   * Checks before the first write of a start. Throws ConfigError when payments are missing and no admin has accepted
-   * that.
-   */
+  /** Checks before the first write of a start. Throws ConfigError when payments are missing without an acceptance. */
   async checkFirst(db: Kysely<Tables>): Promise<void> {
     const known = this.#mark.read();
     // The check of the start looks at all rows, and logs what is lost.

@@ -29,10 +29,7 @@ export interface LedgerHead {
 /** The result of a check of the whole store. */
 export interface LedgerCheck {
   head: LedgerHead;
-  /**
-   * Returns whether the ledger has a payment with this number and link. Numbers below the newest pruned one count as
-   * known.
-   */
+  /** Returns whether the ledger has this number and link. Numbers below the newest pruned one count as known. */
   has(head: LedgerHead): Promise<boolean>;
   /** Descriptions of damage and loss. Empty if there is none. */
   problems: string[];

@@ -92,9 +92,7 @@ export function logLoss(loss: Loss, location: StoreLocation, log: Logger): void 
   log.error('payments-missing', { problem, store: storeOf(location), ...more, evidence, fix: fixOf(location) });
 }
 
-/**
- * Writes the missing payments to a file beside the mark, once for each loss. No file is ever changed. Returns its path.
- */
+/** Writes the missing payments to a file beside the mark, once for each loss. Returns the path of the file. */
 function keepEvidence(loss: Loss, location: StoreLocation, log: Logger): string {
   const { newest, found, from, to, payments } = loss;
   const name = `${from}-${to}-${newest.link.slice(0, LINK_CHARS)}-${found.link.slice(0, LINK_CHARS) || 'empty'}`;

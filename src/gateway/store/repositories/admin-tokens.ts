@@ -12,10 +12,7 @@ const REVOKED_LISTED_MAX = 500;
  */
 const REVOKED_MAX = AUDIT_ROWS_MAX;
 
-/**
- * Stores the tokens of admins, cashiers and viewers, but only their digests. Each change is stored together with its
- * line in the audit list.
- */
+/** Stores the digests of tokens. Each change is stored together with its line in the audit list. */
 export class AdminTokenStore {
   readonly #db: Kysely<Tables>;
 

@@ -4,10 +4,7 @@ import type { BoxSecretRow, EnrolmentRequestRow, Tables } from '../schema/tables
 /** At most this many digests of known logins are stored. Beyond that, the oldest is deleted. */
 export const KNOWN_LOGINS_MAX = 10_000;
 
-/**
- * Stores the secrets that boxes agreed on at enrolment, one per box. It stores them as they come, so they must be
- * encrypted.
- */
+/** Stores the secrets that boxes agreed on at enrolment, one per box. The caller must encrypt them. */
 export class BoxSecretStore {
   readonly #db: Kysely<Tables>;
 
@@ -56,9 +53,7 @@ export class EnrolmentRequestStore {
     return this.#db.selectFrom('enrolment_requests').selectAll().orderBy('asked_at_ms').orderBy('id').execute();
   }
 
-  /**
-   * Stores a request, and settles once it is durable. Deletes requests that are older than `sinceMs`, in calendar time.
-   */
+  /** Stores a request, and settles once it is durable. Deletes requests from before `sinceMs` (calendar time). */
   async keep(row: EnrolmentRequestRow, sinceMs: number): Promise<void> {
     await this.#db.transaction().execute(async (trx) => {
       await trx.deleteFrom('enrolment_requests').where('asked_at_ms', '<', sinceMs).execute();

@@ -42,10 +42,7 @@ export function sidesIn({
   return { late: late === 1, due: amount === null || paid === null ? null : dueOf(amount, paid) };
 }
 
-/**
- * Returns what is due for an order of this amount after this sum was paid (PROTOCOL.md, clause MSG-13). Null if both
- * are equal.
- */
+/** Returns what is due for an order of this amount after this sum (PROTOCOL.md, clause MSG-13). Null if nothing is. */
 export function dueOf(amount: number, paid: number): Due | null {
   return amount === paid ? null : { amount, paid: Math.min(paid, amount + LIMITS.amountMax) };
 }

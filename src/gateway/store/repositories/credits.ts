@@ -11,10 +11,7 @@ export interface NewCredit extends NewCreditRow, Asked {
   other_ids: readonly string[];
 }
 
-/**
- * Stores the money that sources have reported (PROTOCOL.md, clause CRE). Every method settles once the change is
- * durable.
- */
+/** Stores the money that sources report (PROTOCOL.md, clause CRE). Every method settles once it is durable. */
 export class CreditStore {
   readonly #db: Kysely<Tables>;
   readonly #log: Logger;

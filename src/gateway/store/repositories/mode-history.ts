@@ -60,17 +60,12 @@ export class ModeHistory {
     return this.#changes.at(-1)?.kind !== 'money' || !this.isTest(seq);
   }
 
-  /**
-   * Returns whether nobody may receive news of this payment, because it is a test at a gateway that handles real money.
-   */
+  /** Returns whether nobody may receive news of this payment: it is a test at a gateway with real money. */
   async isMuted(paymentId: string): Promise<boolean> {
     return this.#changes.at(-1)?.kind === 'money' && (await this.testsAmong([paymentId])).size > 0;
   }
 
-  /**
-   * Returns an expression for queries of payments: 1 for a payment that counts in sums, 0 for any other. No index can
-   * be used for it.
-   */
+  /** Returns an expression for queries of payments: 1 for a payment that counts in sums, 0 for any other. */
   counted(): RawBuilder<number> {
     return this.#changes.at(-1)?.kind === 'money' ? sql<number>`case when ${this.#test()} then 0 else 1 end` : sql`1`;
   }
@@ -87,10 +82,7 @@ export class ModeHistory {
     return new Set(found.filter(({ seq }) => this.isTest(seq)).map(({ id }) => id));
   }
 
-  /**
-   * Returns a condition for queries of payments: whether a payment was only a test, at a gateway that handles real
-   * money.
-   */
+  /** Returns a condition for queries of payments: it is true for a test, at a gateway that handles real money. */
   #test(): RawBuilder<boolean> {
     const known = [{ kind: 'test', afterSeq: 0 }, ...this.#changes];
     const spans = known.flatMap(({ kind, afterSeq }, i) => {

@@ -41,9 +41,7 @@ export interface OrderSides {
   request?: NewPaymentRequest | undefined;
 }
 
-/**
- * Inserts an order with its sides. Returns false, and inserts nothing, if another order of its account has the code.
- */
+/** Inserts an order with its sides. Inserts nothing and returns false if another order of the account has the code. */
 export async function addOrder(
   db: Kysely<Tables>,
   order: NewOrder,

@@ -51,10 +51,7 @@ export class OrderStore {
     this.#log = log;
   }
 
-  /**
-   * Stores an order with its sides, all or nothing. Returns false if another order of its account has the code
-   * (PROTOCOL.md, clause MAT-1).
-   */
+  /** Stores an order with its sides, or nothing. Returns false if the account has the code already (clause MAT-1). */
   add(order: NewOrder, sides: OrderSides = {}): Promise<boolean> {
     return this.#db.transaction().execute((trx) => addOrder(trx, order, sides));
   }
@@ -169,10 +166,7 @@ export class OrderStore {
     });
   }
 
-  /**
-   * Marks an unfinished push as failed. `boxKnows` is true if the box itself refused it. Returns whether it was
-   * unfinished.
-   */
+  /** Marks an unfinished push as failed. `boxKnows`: the box itself refused it. Returns whether it was unfinished. */
   async failPush(pushId: string, terminalCode: string, code: Code, atMs: number, boxKnows: boolean): Promise<boolean> {
     return this.#db.transaction().execute(async (trx) => {
       const push = { id: pushId, terminalCode, among: ['sent', 'accepted'] as const };
@@ -220,10 +214,7 @@ export class OrderStore {
     }
   }
 
-  /**
-   * Returns the newest failed or cancelled pushes that the box has not reported as ended. The box may still show them
-   * (clause MSG-9).
-   */
+  /** Returns the newest failed or cancelled pushes that a box may still show, until it reports their end (MSG-9). */
   async toWithdraw(terminalCode: string): Promise<Withdrawal[]> {
     const pushes = await this.#db
       .selectFrom('pushes')

@@ -75,10 +75,7 @@ export interface RegistryReader {
 /** The prefix of a setting, before the name of a source. Its value is the kind of the source. */
 const KIND_OF_SOURCE = 'kind-of-source-';
 
-/**
- * Returns queries in the same transaction that find the rows of another shard of the cluster. They find the registry as
- * before.
- */
+/** Returns queries in the same transaction that find the rows of another shard, but the same registry. */
 type OfShard = (db: Kysely<Tables>, shard: number) => Kysely<Tables>;
 
 /** Stores partners, accounts, boxes and sources, and the list of their changes. */
@@ -92,9 +89,7 @@ export class RegistryStore implements RegistryReader {
     this.#ofShard = ofShard;
   }
 
-  /**
-   * Makes all changes of `work`, or none. Transactions run one after the other, because the store has one connection.
-   */
+  /** Makes all changes of `work`, or none. Transactions run in sequence, because the store has one connection. */
   transaction<T>(work: (registry: RegistryStore) => Promise<T>): Promise<T> {
     return this.#db.transaction().execute((trx) => work(new RegistryStore(trx, this.#ofShard)));
   }
@@ -186,9 +181,7 @@ export class RegistryStore implements RegistryReader {
     await sql`delete from ${sql.table(table)} where ${nameIn(table)} = ${name}`.execute(this.#db);
   }
 
-  /**
-   * Removes a deleted box from the tokens of cashiers, in the transaction that deletes it (PROTOCOL.md, clause ROL-6).
-   */
+  /** Removes a deleted box from the tokens of cashiers, in the same transaction (PROTOCOL.md, clause ROL-6). */
   takeOutOfTokens(terminalCode: string, by: ChangedBy): Promise<void> {
     return takeBoxOut(this.#db, terminalCode, by);
   }
@@ -230,10 +223,7 @@ export class RegistryStore implements RegistryReader {
     return this.#keepSetting(`${KIND_OF_SOURCE}${name}`, kind);
   }
 
-  /**
-   * Returns whether a box may show an order of this account, at this calendar time. In a cluster, `shard` has the
-   * orders.
-   */
+  /** Returns whether a box may show an order of this account, at this calendar time. `shard` has the orders. */
   async isOnBox(bankAccount: string, atMs: number, shard?: number): Promise<boolean> {
     const open = (shard === undefined ? this.#db : this.#ofShard(this.#db, shard))
       .selectFrom('pushes')

@@ -36,10 +36,7 @@ export class SaleStore {
     this.#history = history;
   }
 
-  /**
-   * Stores a sale with the code in its content. Returns false, and stores nothing, if the account has that code
-   * already.
-   */
+  /** Stores a sale with the code in its content. Stores nothing and returns false if the account has that code. */
   add(order: NewOrder, soldBy: string, sides: OrderSides): Promise<boolean> {
     return this.#db.transaction().execute(async (trx) => {
       if (!(await addOrder(trx, order, sides))) return false;
@@ -70,10 +67,7 @@ export class SaleStore {
     return this.#withPayments(onlyIntact('orders', orders, this.#log));
   }
 
-  /**
-   * Returns how many sales were made in a period, how many of them are paid in full, and the money that was paid for
-   * them.
-   */
+  /** Returns the number of sales in a period, how many of them are paid in full, and the money paid for them. */
   async sum({ fromMs, toMs }: Period, boxes?: OfBoxes): Promise<{ sales: number; paid: number; amount: number }> {
     const paid = sql<number>`(select coalesce(sum("payments"."amount" * ${this.#history.counted()}), 0)
       from "payments" where "payments"."order_ref" = "sales"."order_ref")`;

@@ -29,9 +29,7 @@ export function listedId(id: string): string {
   return `${LISTED}${id}`;
 }
 
-/**
- * Returns a bank's reference without the signs that sources write differently: capitals, hyphens, points and blanks.
- */
+/** Returns a bank's reference without the signs that sources write differently: capitals, hyphens, points, blanks. */
 export function spelled(reference: string): string {
   return reference.toUpperCase().replaceAll(/[ .\-_/]/g, '');
 }
@@ -104,10 +102,7 @@ function isListed({ source_id }: NewCreditRow): boolean {
   return source_id.startsWith(LISTED);
 }
 
-/**
- * Returns whether two references are the same. A source may omit signs or write other ones, but it does not write them
- * in other places.
- */
+/** Returns whether two references are the same. Sources may write other signs or none, but in the same places. */
 export function isSameReference(a: string, b: string): boolean {
   if (spelled(a) !== spelled(b)) return false;
   const [signsA, signsB] = [signsIn(a), signsIn(b)];

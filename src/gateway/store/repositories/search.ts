@@ -68,9 +68,7 @@ export class Search {
     return { orders: onlyIntact('orders', orders, this.#log), payments };
   }
 
-  /**
-   * Returns the content of the newest order whose QR has this code and that fits the money (PROTOCOL.md, clause CBK-8).
-   */
+  /** Returns the content of the newest order that fits the money and whose QR has this code (clause CBK-8). */
   async contentWithCode(money: PaymentDetails, code: string): Promise<string | undefined> {
     const own = await this.#db
       .selectFrom('order_codes')

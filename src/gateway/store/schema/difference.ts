@@ -11,10 +11,7 @@ const MIGRATIONS_TABLE = 'table "kysely_migration"';
 /** Kysely writes these tables itself, so their SQL may differ. */
 const TABLES_OF_KYSELY = [MIGRATIONS_TABLE, 'table "kysely_migration_lock"'];
 
-/**
- * Returns whether an object changes no row and hides none: an index that an admin added, or the statistics of
- * `ANALYZE`.
- */
+/** Returns whether an object changes no row and hides none: an admin's index, or the statistics of `ANALYZE`. */
 export function isHarmless(name: string): boolean {
   return /^(index "|table "sqlite_stat\d)/.test(name);
 }

@@ -170,9 +170,7 @@ async function indexCheckedOrders(db: Kysely<Tables>): Promise<void> {
   await sql`create index "payments_by_reference" on "payments" ("reference_number")`.execute(db);
 }
 
-/**
- * Adds tables for the money that sources report, each credit once, and for the codes by which a credit finds its order.
- */
+/** Adds tables for credits, which sources report, and for the codes by which a credit finds its order. */
 async function addCredits(db: Kysely<Tables>): Promise<void> {
   for (const table of ['credits', 'order_codes'] as const) await createTable(db, table);
   await sql`create unique index "credits_of_source" on "credits" ("source", "source_id")`.execute(db);

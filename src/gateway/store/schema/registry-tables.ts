@@ -68,10 +68,7 @@ export async function indexTokenNames(db: Kysely<Tables>): Promise<void> {
   await sql`create index "admin_tokens_by_spelling" on "admin_tokens" (lower("name"))`.execute(db);
 }
 
-/**
- * Returns the type of a name. Names are ordered by their bytes in both engines, so that a page ends where the next one
- * begins.
- */
+/** Returns the type of a name. Both engines order names by bytes, so that a page ends where the next begins. */
 function nameType(db: Kysely<Tables>): string {
   return isPostgres(db) ? 'text collate "C"' : 'text';
 }

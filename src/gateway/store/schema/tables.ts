@@ -8,10 +8,7 @@ export type { OrderStatus };
 /** The setting with the id of the key that encrypts the secrets of the registry. */
 export const KEY_ID = 'registry-key';
 
-/**
- * The tables of a store. Times are milliseconds since 1970. `seq` orders rows by age. Flags are 0 or 1, because every
- * engine has numbers.
- */
+/** The tables of a store. Times are milliseconds since 1970. `seq` orders rows by age. Flags are 0 or 1. */
 export interface Tables {
   settings: { name: string; value: string };
   qr_codes: { ref: string; qr_code: string; created_at_ms: number };
@@ -85,10 +82,7 @@ export interface OrderRow extends NewOrder {
 /** `sent` until the box or the deadline decides. `failed`, `cancelled` and `ended` are final. */
 export type PushStatus = 'sent' | 'accepted' | 'shown' | 'failed' | 'cancelled' | 'ended';
 
-/**
- * The largest error of the calendar clock that is expected. It matters only for absent boxes, because the others end a
- * push themselves.
- */
+/** The expected error of the calendar clock. It matters for absent boxes only: the others end a push themselves. */
 export const CLOCK_ERROR_MS_MAX = 86_400_000;
 
 /** The statuses of a push that a box may show, now or soon. */
@@ -241,10 +235,7 @@ export interface CreditRow extends NewCreditRow {
   seq: number;
   /** Null if nobody gets a payment for it, because its account is not in the system or it is too old. */
   payment_id: string | null;
-  /**
-   * The amount of its order. Below: the sum paid with this credit. Both are null if they are equal, or if there is no
-   * order.
-   */
+  /** The amount of its order. Below: the sum paid with this credit. Both are null if they are equal. */
   order_amount: number | null;
   order_paid: number | null;
 }

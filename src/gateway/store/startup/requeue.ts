@@ -20,10 +20,7 @@ export type DeliveriesFor = (
   registry: RegistryStore,
 ) => Promise<Deliveries>;
 
-/**
- * Recreates the damaged callbacks and notices of intact payments, in the caller's transaction (PROTOCOL.md, clause
- * STO-4).
- */
+/** Recreates the damaged callbacks and notices of intact payments, in the caller's transaction (clause STO-4). */
 export async function requeueDamaged(
   db: Kysely<Tables>,
   damaged: Quarantined,
