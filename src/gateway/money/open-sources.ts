@@ -9,8 +9,6 @@ import { waitingInAll } from './credit-routes.ts';
 import { SOURCE_KINDS } from './sources/registry.ts';
 import type { NamedOptions, QrMaker, Source } from './sources/source.ts';
 
-const ROWS_AT_ONCE = 100;
-
 export interface Maker {
   source: Source;
   maker: QrMaker;
@@ -54,16 +52,8 @@ export class Sources {
     for (const name of names) if (rows.get(name) !== this.#rows.get(name)) await this.reload(name);
   }
 
-  async #allRows(): Promise<SourceRow[]> {
-    const all: SourceRow[] = [];
-    for (;;) {
-      const rows = await this.#stored.store.registry.page('sources', {
-        limit: ROWS_AT_ONCE,
-        after: all.at(-1)?.name ?? '',
-      });
-      all.push(...rows);
-      if (rows.length < ROWS_AT_ONCE) return all;
-    }
+  #allRows(): Promise<SourceRow[]> {
+    return Array.fromAsync(this.#stored.store.registry.each('sources'));
   }
 
   /** Returns the source that is called at `/hooks/{name}`. */

@@ -173,8 +173,6 @@ async function assertFree(registry: RegistryStore, row: BoxRow): Promise<void> {
   }
 }
 
-const ROWS_AT_ONCE = 500;
-
 type Mode = Pick<GatewayConfig, 'mode' | 'sandbox'>;
 
 /**
@@ -186,36 +184,18 @@ export async function assertRows(registry: RegistryStore, vault: Vault, mode: Mo
   const check = (table: RegistryTable, name: string, row: LiveRow) => assertRow(mode, table, name, row);
   const account = await registry.find('accounts', DEMO.bankAccount);
   if (account !== undefined) check('accounts', account.bank_account, { bankAccount: account.bank_account });
-  await eachPage(registry, 'partners', (row) => {
+  for await (const row of registry.each('partners')) {
     const partner = partnerFrom(row, undefined, vault);
     // One of the file is checked with the file.
     if (partner !== undefined) check('partners', row.username, partner);
-  });
-  await eachPage(registry, 'sources', (row) => {
+  }
+  for await (const row of registry.each('sources')) {
     const options: LiveRow | undefined = optionsOf(row, vault);
     if (options !== undefined) check('sources', row.name, options);
-  });
-  for (let after = ''; ; ) {
-    const rows = await registry.boxesWithSecret(ROWS_AT_ONCE, after);
-    for (const { terminal_code: terminalCode, secret } of rows) {
-      const row = { terminalCode, secret: vault.unwrap(SECRET_OF.box(terminalCode), secret ?? '') };
-      check('boxes', terminalCode, row);
-    }
-    after = rows.at(-1)?.terminal_code ?? '';
-    if (rows.length < ROWS_AT_ONCE) return;
   }
-}
-
-async function eachPage<Table extends RegistryTable>(
-  registry: RegistryStore,
-  table: Table,
-  see: (row: RegistryRow<Table>) => void,
-): Promise<void> {
-  for (let after = ''; ; ) {
-    const rows = await registry.page(table, { limit: ROWS_AT_ONCE, after });
-    for (const row of rows) see(row);
-    after = nameOf(table, rows.at(-1) ?? {});
-    if (rows.length < ROWS_AT_ONCE) return;
+  for await (const { terminal_code: terminalCode, secret } of registry.each('boxes', { has: 'secret' })) {
+    const row = { terminalCode, secret: vault.unwrap(SECRET_OF.box(terminalCode), secret ?? '') };
+    check('boxes', terminalCode, row);
   }
 }
 

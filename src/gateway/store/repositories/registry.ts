@@ -17,6 +17,7 @@ import { noteChange } from './audit.ts';
 
 /** At most this many boxes of one account are read. Each payment to it makes a notice for each of them. */
 export const BOXES_OF_ACCOUNT_MAX = 10_000;
+const ROWS_AT_ONCE = 500;
 /** A character greater than any in a name. */
 const AFTER_ALL = '\u{10ffff}';
 
@@ -42,6 +43,8 @@ export interface PageQuery {
   after?: string | undefined;
   /** Only rows that have this value in this column. */
   where?: { column: string; value: string } | undefined;
+  /** Only boxes that have their own secret in the store. */
+  has?: 'secret' | undefined;
   /** Only rows whose value in this column begins with this text. */
   begins?: { column: string; text: string } | undefined;
 }
@@ -111,7 +114,7 @@ export class RegistryStore implements RegistryReader {
 
   async page<Table extends RegistryTable>(
     table: Table,
-    { limit, after = '', where, begins }: PageQuery,
+    { limit, after = '', where, has, begins }: PageQuery,
   ): Promise<RegistryRow<Table>[]> {
     // A page by another column is in the order of that column, so that the index returns it in this order.
     const by = begins === undefined ? nameIn(table) : sql.ref(begins.column);
@@ -119,6 +122,7 @@ export class RegistryStore implements RegistryReader {
     const isFirst = begins !== undefined && after < begins.text;
     const conditions = [isFirst ? sql`${by} >= ${begins.text}` : sql`${by} > ${after}`];
     if (begins !== undefined) conditions.push(sql`${by} < ${begins.text + AFTER_ALL}`);
+    if (has !== undefined) conditions.push(sql`${sql.ref(has)} is not null`);
     if (where !== undefined) conditions.push(sql`${sql.ref(where.column)} = ${where.value}`);
     return this.#rows<Table>(
       sql`select * from ${sql.table(table)} where ${sql.join(conditions, sql` and `)} order by ${by} limit ${limit}`,
@@ -145,10 +149,14 @@ export class RegistryStore implements RegistryReader {
     return boxes.orderBy('terminal_code').limit(limit).execute();
   }
 
-  /** Returns the boxes that have their own secret in the store, in the order of their codes. */
-  boxesWithSecret(limit: number, after: string): Promise<BoxRow[]> {
-    const boxes = this.#db.selectFrom('boxes').selectAll().where('secret', 'is not', null);
-    return boxes.where('terminal_code', '>', after).orderBy('terminal_code').limit(limit).execute();
+  /** Reads every row of a table that fits the query, in the order of their names. */
+  async *each<Table extends RegistryTable>(table: Table, query: Pick<PageQuery, 'has'> = {}) {
+    for (let after = ''; ; ) {
+      const rows = await this.page(table, { ...query, limit: ROWS_AT_ONCE, after });
+      yield* rows;
+      if (rows.length < ROWS_AT_ONCE) return;
+      after = nameOf(table, rows.at(-1) ?? {});
+    }
   }
 
   /** Returns the rows that the gateway's file manages. These are not more than fit into a file. */
