@@ -53,7 +53,7 @@ function addGroup(admin: Command, table: RegistryTable): void {
   command(`add ${one}`, 'adds one', [...optionsOf(table, 'add'), ['--file <file>', FILE]]).action(
     async (named, options) => (await import('./actions/admin.ts')).add(table, named, options),
   );
-  command(`change ${one}`, 'changes what is named', [...optionsOf(table, 'change'), ['--file <file>', FILE]]).action(
+  command(`change ${one}`, 'changes the fields of these options', [...optionsOf(table, 'change'), ['--file <file>', FILE]]).action(
     async (named, options) => (await import('./actions/admin.ts')).change(table, named, options),
   );
   if (linkTo !== undefined) {
@@ -101,7 +101,7 @@ function filtersOf(table: RegistryTable): Flags[] {
 function addTokens(admin: Command): void {
   const tokens = admin
     .command('tokens')
-    .description('tokens of those who work at the gateway: admins, cashiers, viewers')
+    .description('tokens of people who work with the gateway: admins, cashiers, viewers')
     .addHelpText('after', TOKEN_EXAMPLES);
   withOrigin(tokens.command('list'))
     .description('lists the tokens, when each was made and last used')
@@ -155,7 +155,7 @@ function withOrigin(command: Command): Command {
 }
 
 const EXAMPLES = `
-Each kind has list, show, add, change, disable, enable and remove; --help of each has the rest:
+Each kind has list, show, add, change, disable, enable and remove; --help of each lists its options:
   $ paybox admin partners add shop                        prints its new password, once
   $ paybox admin accounts add 0123456789 --bank MB --holder "NGUYEN VAN A" --partner shop
   $ paybox admin boxes add VVB000002 --serial VVB900002 --account 0123456789
@@ -165,6 +165,6 @@ Each kind has list, show, add, change, disable, enable and remove; --help of eac
 
   $ paybox admin tokens add till-1 --role cashier         prints its token, once
 
-A token is asked for, but at a sandbox without adminToken on this machine: --admin-token-file, PAYBOX_ADMIN_TOKEN, or --config with
+Every call needs a token, except at a sandbox without adminToken on this machine: --admin-token-file, PAYBOX_ADMIN_TOKEN, or --config with
 the gateway's file. A live gateway without adminToken makes its first token in admin-token of its dataDir.
 Rows that the gateway's file manages change there; with registry: store in it, all but sources change here.`;

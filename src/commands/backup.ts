@@ -11,7 +11,7 @@ export function addBackup(root: Command): void {
     .action(async (file, options) => (await import('./actions/backup.ts')).backup(file, options));
   root
     .command('restore')
-    .argument('<file>', 'what paybox backup has made')
+    .argument('<file>', 'a file that paybox backup made')
     .description('checks a backup and puts it in the place of the store of a stopped gateway')
     .option('--config <file>', 'configuration of the gateway')
     .option('--data <dir>', "the gateway's dataDir, in place of --config (of paybox up: its --data and /gateway)")
@@ -20,10 +20,10 @@ export function addBackup(root: Command): void {
 }
 
 const BACKUP_EXAMPLES = `
-Each night, and back again:
-  $ paybox backup /backup/paybox-$(date +%F)                        the gateway goes on meanwhile
+A backup each night, and a restore:
+  $ paybox backup /backup/paybox-$(date +%F)                        the gateway keeps working meanwhile
   $ systemctl stop paybox-gateway
   $ paybox restore /backup/paybox-2026-01-31 --config gateway.yaml --replace
   $ systemctl start paybox-gateway
 Boxes and partners then get the notices and callbacks that were pending at the backup, with the same ids.
-Keep registry.key of dataDir, if there is one, beside the backup: secrets of the registry open with it only.`;
+Keep registry.key of dataDir, if there is one, beside the backup: only it opens the secrets of the registry.`;

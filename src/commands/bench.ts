@@ -83,10 +83,10 @@ function addServe(bench: Command): void {
       '--token-file <file>',
       'a file with the secret that callers send as Authorization: Bearer, - for standard input',
     )
-    .option('--ready-file <file>', 'written once it answers: its address as JSON')
+    .option('--ready-file <file>', 'a file that is written once the server answers: its address as JSON')
     .option('--scenarios <dir>', 'a folder of scenarios that may be run by name too; may be repeated', several, [])
     .option('--probe <how>', 'a probe besides screen that callers may choose; may be repeated', several, [])
-    .option('--report <dir>', 'where logs of what is started go, a folder for each run and rig')
+    .option('--report <dir>', 'a folder for the logs of all started programs, with a folder for each run and rig')
     .option(...STAYING)
     .option('--until-input-ends', 'ends when its standard input ends, as it does with the program that started it')
     .option('--channel', 'answers the program that started it, over its IPC channel, and ends with it: for the library')
@@ -99,7 +99,7 @@ function addServe(bench: Command): void {
 
 const SERVE_EXAMPLES = `
   $ paybox bench serve &
-  $ curl http://127.0.0.1:8820/                                 says all that can be asked
+  $ curl http://127.0.0.1:8820/                                 lists all routes
   $ curl -H content-type:application/json -d '{"scenarios":["happy-path"]}' http://127.0.0.1:8820/runs
   $ curl -X POST http://127.0.0.1:8820/rigs                   a gateway and a box for a program of your own
 
@@ -129,4 +129,4 @@ Standard output has lines for programs; a value with other characters than lette
   PAYBOX-BENCH RESULT outcome=passed|failed|flaky|skipped|missing name=TEXT tookMs=N [runs=N] [reason=TEXT] [where=FILE:LINE]
   PAYBOX-BENCH REPORT kind=junit|tap|json|gif|report path=FILE
   PAYBOX-BENCH END passed=N failed=N skipped=N missing=N [flaky=N] exit=CODE
-Exit codes: 0 nothing failed, 1 something did, 2 usage or a wrong scenario, 3 what it needs is not there`;
+Exit codes: 0 nothing failed, 1 something did, 2 usage or a wrong scenario, 3 a needed program or peer is missing`;

@@ -13,7 +13,7 @@ const EXAMPLES = `
   $ paybox fleet --boxes 10000 --light --rate 100          10,000 boxes, each a link and nothing else
   $ paybox fleet --boxes 50 --gateway https://gateway.example:8443 --identities provisioned --admin-token-file token
 
-Wrong is a payment that was not shown, reported and announced exactly once, a QR on another box than its own, and a SUCCESS
+A payment is wrong if it was not shown, reported and announced exactly once; so are a QR on another box than its own, and a SUCCESS
 without its QR on the screen. Other answers than SUCCESS are counted, and are not wrong by themselves.
 Exit codes: 0 the money is right, 1 it is not, 2 usage or configuration, 3 the gateway is not there, 130 interrupted`;
 
@@ -31,7 +31,7 @@ export function addFleet(root: Command): void {
     .option('--transport <name>', 'how the boxes connect to their gateway: mqtt (default) or http')
     .option('--seed <n>', 'repeats the same orders (default: random, and printed)', whole(SEED_MAX))
     .option('--json', 'print each figure as a JSON line')
-    .option('--log <file>', 'write the log of the boxes, and of the own gateway')
+    .option('--log <file>', 'write the log of the boxes, and of its own gateway')
     .option('--gateway <url>', 'origin of a running gateway (default: one of its own, on free ports)')
     .option('--identities <path>', '… its boxes: a folder of `paybox provision`, or YAML with boxes and their secrets')
     .option('--broker <url>', '… where boxes of a YAML file find its broker (default: at its host, port 18830)');

@@ -117,7 +117,7 @@ function withRunOptions(command: Command): Command {
     .option('--slow', 'also checks that take minutes: token expiry, every retry of a callback, repeated reports')
     .option('--strict', 'fail where the target differs in a gap of the specification')
     .option('--baseline <file>', 'accept the deviations in this file: they differ, whatever --strict says')
-    .option('--update-baseline', 'with --baseline: write the file anew, with every deviation of this run')
+    .option('--update-baseline', 'with --baseline: write the file again, with every deviation of this run')
     .option('--only <clauses>', 'judge these only, as TOK,SND-4')
     .option('--junit <file>', 'write the verdicts as JUnit XML')
     .option('--tap <file>', 'write the verdicts as TAP 14')
@@ -166,7 +166,7 @@ gateway of that box: it prints where the box has to connect, and waits.
   $ paybox judge box VVB000001:VVB900001 --box-secret-file secret --listen 0.0.0.0 \\
       --box-page http://192.168.1.20:8810
   $ … --tls pki                                                 over TLS; the box trusts pki/ca.pem of \`provision\`
-  $ … --probe 'rpicam-still -n -o -' --slow                     its screen is seen by a camera
+  $ … --probe 'rpicam-still -n -o -' --slow                     a camera sees its screen
   $ … --restart-command 'usbrelay BOX=0; sleep 2; usbrelay BOX=1'
 `;
 
@@ -180,10 +180,10 @@ towards that box: it prints where the box has to connect, and waits. At a termin
 `;
 
 const VERDICTS = `
-A check that needs something which was not given is skipped, and names the option that would give it.
+A check that lacks an option is skipped, and its reason names the option.
 
   passed     as the clause says
-  failed     against the specification, or it takes what must be refused
+  failed     against the specification, or it accepts what it must refuse
   differs    another choice in a gap of the specification; --strict fails it
   skipped    not judged, with the reason
   missing    no answer; after three in a row the rest is not tried

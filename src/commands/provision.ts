@@ -23,9 +23,9 @@ export function addProvision(root: Command): void {
     .option('--http-port <port>', "port of the gateway's HTTPS", port, 8443)
     .option('--mqtt-port <port>', 'port of MQTT over TLS', port, 8883)
     .option('--boot <dir>', 'the mounted boot partition of the one --box: writes its paybox.yaml there')
-    .option('--gateway <url>', 'an existing gateway or broker: --out is then a boot partition, and')
-    .option('--enrolment <url>', '… where the box enrols, if --gateway is a broker')
-    .option('--ca <file>', '… the CA of its certificate, PEM, if it is no well-known one')
+    .option('--gateway <url>', 'an existing gateway or broker; --out is then a boot partition')
+    .option('--enrolment <url>', 'with --gateway: where the box enrols, if --gateway is a broker')
+    .option('--ca <file>', 'with --gateway: the CA of its certificate, PEM, if it is no well-known one')
     .option(
       '--display <driver>',
       'the display of the boxes, as framebuffer or nextion; what it needs is then in the file',

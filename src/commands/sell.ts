@@ -4,7 +4,9 @@ import { dong, withGatewayOrigin } from './shared/arguments.ts';
 /** Adds `paybox sell`. */
 export function addSell(root: Command): void {
   withGatewayOrigin(root.command('sell'))
-    .description('what a cashier does without a back end: an amount, its QR on the box, and waits for the money')
+    .description(
+      'sells without a back end, as a cashier does: shows the QR of an amount on the box and waits for the money',
+    )
     .option('--amount <dong>', 'amount in whole đồng', dong)
     .option('--box <code>', 'terminalCode of the box (default: the only one with an account that is connected)')
     .option(

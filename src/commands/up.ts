@@ -22,13 +22,13 @@ export function addUp(root: Command): void {
       'none',
     )
     .option('--callback-auth-file <file>', 'a file with bearer:TOKEN or token:… in it, - for standard input')
-    .option('--ready-file <file>', 'written once everything answers: addresses and demo identities as JSON')
-    .option('--display <name>', 'the display that confirms: browser, terminal or png (default: browser)')
-    .option('--transport <name>', 'how the box reaches the gateway: mqtt (default) or http')
     .option(
-      '--live-demo',
-      'a shop that is live, and beside it the sandbox of the public service, which tells it of money',
+      '--ready-file <file>',
+      'a file that is written once everything answers: addresses and demo identities as JSON',
     )
+    .option('--display <name>', 'the display that confirms pushes: browser, terminal or png (default: browser)')
+    .option('--transport <name>', 'how the box reaches the gateway: mqtt (default) or http')
+    .option('--live-demo', 'a live shop, and beside it the sandbox of the public service, which reports money to it')
     .option('--service-port <port>', 'with --live-demo: port of the public service', port, 8801)
     .option(...STAYING)
     .option('--no-open', 'do not open the box page in a browser')

@@ -63,7 +63,7 @@ function remedyFor(path: string, error: unknown): string {
 }
 
 /** Returns in words why a file cannot be read. */
-function readProblem(error: unknown): string {
+export function readProblem(error: unknown): string {
   const code = systemCodeOf(error);
   if (code === 'ENOENT') return 'there is no such file';
   if (code === 'EACCES') return 'this user may not read it';

@@ -7,7 +7,24 @@ const LISTED = /\bone of ([^\s,]+(?:, [^\s,]+)*)$/;
 
 /** Matches names of fields that hold an account number. */
 const ACCOUNT = /acc(?:ount|_?id|no|$)/i;
-const NUMBER_FOR_TEXT = 'expected string, received number';
+const NUMBER_FOR_TEXT = 'expected a text, received a number';
+
+/** The kinds of values in words for a person, by the schema library's names. */
+const KINDS: Readonly<Record<string, string>> = {
+  string: 'a text',
+  number: 'a number',
+  int: 'a whole number',
+  boolean: 'true or false',
+  object: 'an object',
+  record: 'an object',
+  array: 'a list',
+};
+const LIMITS: Readonly<Record<string, string>> = {
+  '>=': 'at least',
+  '<=': 'at most',
+  '>': 'more than',
+  '<': 'less than',
+};
 
 /** Holds a checked value and its schema. With both, a message can suggest the intended word. */
 export interface Checked {
@@ -52,7 +69,17 @@ function wordsOf(issue: z.core.$ZodIssue): string {
   const text = issue.message
     .replace(/^(Invalid input|Invalid option|Too small|Too big|Invalid string): /, '')
     .replace(/^Invalid discriminator value\. Expected /, 'expected one of ')
-    .replace(/, received undefined$/, ', but it is missing');
+    .replace(/, received undefined$/, ', but it is missing')
+    .replace(/^must match pattern /, 'a text that matches ')
+    .replace(/^must (start|end) with /, 'a text that $1s with ')
+    .replace(/^must include /, 'a text that includes ')
+    .replace(/^Invalid number: must be /, '')
+    .replace(/^Invalid input$/, 'another value')
+    .replace(/^Invalid /, 'a valid ')
+    .replace(/\b(expected|received) ([a-z]+)\b(?! of)/g, (all, verb, kind) =>
+      KINDS[kind] ? `${verb} ${KINDS[kind]}` : all,
+    )
+    .replace(/ to (?:be|have) ([<>]=?|exactly )/, (_, sign) => ` of ${LIMITS[sign] ?? 'exactly'} `);
   const words = text.startsWith('expected one of') ? text.replaceAll(/["']/g, '').replaceAll(/ ?\| ?/g, ', ') : text;
   return words.startsWith('expected') ? words : `expected ${words}`;
 }

@@ -182,10 +182,10 @@ describe('the configuration of a box', () => {
     [
       'a wrong type',
       { ...LEAST, http: { port: '80' } },
-      /box\.yaml:[\d:]* http\.port: expected (number|int), received string$/,
+      /box\.yaml:[\d:]* http\.port: expected a (whole )?number, received a text$/,
     ],
     ['a value out of range', { ...LEAST, http: { port: 70_000 } }, /box\.yaml:[\d:]* http\.port: expected .*65535/],
-    ['a missing part', { ...LEAST, box: undefined }, /box\.yaml:[\d:]* box: expected object, but it is missing$/],
+    ['a missing part', { ...LEAST, box: undefined }, /box\.yaml:[\d:]* box: expected an object, but it is missing$/],
     ['an empty file', '', /box\.yaml:[\d:]* is empty$/],
     [
       'a wrong code',
@@ -217,7 +217,7 @@ describe('the configuration of a box', () => {
       { ...LEAST, displays: [{ driver: 'browser', columns: 3 }] },
       /box\.yaml:[\d:]* displays\.0: unknown key columns$/,
     ],
-    ['no display', { ...LEAST, displays: [] }, /box\.yaml:[\d:]* displays: expected array to have >=1 items$/],
+    ['no display', { ...LEAST, displays: [] }, /box\.yaml:[\d:]* displays: expected a list of at least 1 items$/],
     [
       'a broker over http',
       { ...LEAST, link: { transport: 'mqtt', url: 'http://x' } },

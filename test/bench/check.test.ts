@@ -242,11 +242,15 @@ describe('a scenario that includes files', () => {
       { 'x.yaml': including('y.yaml'), 'y.yaml': 'steps: [{ include: x.yaml }]' },
       'y.yaml:1:11: include: x.yaml includes itself: x.yaml → y.yaml → x.yaml',
     ],
-    ['what is not there', { 'x.yaml': including('y.yaml') }, /^x\.yaml:3:5: include: y\.yaml: cannot be read: ENOENT/],
+    [
+      'what is not there',
+      { 'x.yaml': including('y.yaml') },
+      /^x\.yaml:3:5: include: y\.yaml: cannot be read: there is no such file/,
+    ],
     [
       'a wrong one',
       { 'x.yaml': including('y.yaml'), 'y.yaml': 'stebs: []' },
-      /^y\.yaml:1:1: steps: expected array.*\ny\.yaml:1:1: unknown key stebs; did you mean steps\?$/,
+      /^y\.yaml:1:1: steps: expected a list.*\ny\.yaml:1:1: unknown key stebs; did you mean steps\?$/,
     ],
     [
       'one with a limit',

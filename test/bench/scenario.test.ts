@@ -71,8 +71,8 @@ describe('a scenario that is wrong', () => {
   const steps = (...lines: string[]) => ['name: x', 'steps:', ...lines].join('\n');
 
   it.each([
-    ['no steps', 'name: x', 'test.yaml:1: steps: expected array, but it is missing'],
-    ['no name', 'steps: [{ wait: 1s }]', 'test.yaml:1: name: expected string, but it is missing'],
+    ['no steps', 'name: x', 'test.yaml:1: steps: expected a list, but it is missing'],
+    ['no name', 'steps: [{ wait: 1s }]', 'test.yaml:1: name: expected a text, but it is missing'],
     ['an unknown key', `${steps('  - wait: 1s')}\nboxxes: 2`, 'test.yaml:4: unknown key boxxes; did you mean boxes?'],
     [
       'an unknown verb',
@@ -162,7 +162,7 @@ describe('a scenario that is wrong', () => {
     [
       'a list of one in parallel',
       steps('  - parallel: [[{ wait: 1s }]]'),
-      /^test\.yaml:3: steps\.0\.parallel: expected array to have >=2 items/,
+      /^test\.yaml:3: steps\.0\.parallel: expected a list of at least 2 items/,
     ],
     [
       'steps that hold themselves',
@@ -223,6 +223,8 @@ describe('a scenario that is wrong', () => {
   });
 
   it('a scenario that is not there is refused', async () => {
-    await expect(readScenario('/nowhere/x.yaml')).rejects.toThrow(/^\/nowhere\/x\.yaml: cannot be read: ENOENT/);
+    await expect(readScenario('/nowhere/x.yaml')).rejects.toThrow(
+      /^\/nowhere\/x\.yaml: cannot be read: there is no such file/,
+    );
   });
 });

@@ -93,7 +93,7 @@ describe('paybox admin', () => {
       [
         ['accounts', 'add', '1', '--admin-token-file', token],
         1,
-        'refused: bankCode: expected string, but it is missing',
+        'refused: bankCode: expected a text, but it is missing',
       ],
       [
         ['sources', 'add', 'x', '--admin-token-file', token],

@@ -118,7 +118,7 @@ describe('paybox fleet', () => {
 
   eachEnds(
     [
-      [2, 'no boxes', 'fleet', "required option '--boxes <n>'"],
+      [2, 'no boxes', 'fleet', '--boxes <n> is missing'],
       [2, 'boxes in words', 'fleet --boxes many', 'expected a whole number from 1 to 100000'],
       [2, 'too many boxes', 'fleet --boxes 5001', '--boxes 5001: expected at most 5000, or --light'],
       [2, 'a share of nothing', 'fleet --boxes 4 --share 1/2', '--share needs --gateway'],

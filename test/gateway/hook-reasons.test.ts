@@ -101,7 +101,7 @@ describe('a call to a hook', () => {
         multipart,
         /: it is a form; Content-Type is application\/json, expected multip/,
       ],
-      [FORM, json, `form: id: expected string, but it is missing`],
+      [FORM, json, `form: id: expected a text, but it is missing`],
       [FORM, json, `; the body is JSON; Content-Type is ${FORM}, expected application/json`],
       ['multipart/form-data', multipart, 'Content-Type is multipart/form-data without a boundary, expected one'],
       [
@@ -147,7 +147,7 @@ describe('a call to a hook', () => {
     const gateway = await hooked();
     expect(await refusal(gateway, 'sepay', byKey, sepayBody({ accountNumber: 123456789 }))).toEqual([
       400,
-      'accountNumber: expected string, received number, which loses a leading 0: put it in quotes',
+      'accountNumber: expected a text, received a number, which loses a leading 0: put it in quotes',
     ]);
   });
 });

@@ -113,7 +113,7 @@ it('ERR-10 a body of another type is refused by its type, without the boundary o
   const pushed = await gateway.sendQr({ bankAccount: 123 });
   expect([pushed.status, pushed.headers.get('x-paybox-reason')]).toEqual([
     400,
-    'bankAccount: expected string, received number, which loses a leading 0: put it in quotes',
+    'bankAccount: expected a text, received a number, which loses a leading 0: put it in quotes',
   ]);
 });
 

@@ -269,7 +269,7 @@ it('LEN-3 takes no account, no checkSum and no amount in another way', async () 
 describe('ERR-7', () => {
   it.each([
     [generate, `{${ORDER},"amount":0,"orderId":"B7","transType":"C"}`, 'E02', /^amount: expected whole dong/],
-    [generate, '{"amount":1}', 'E46', /^bankCode: .*expected string/],
+    [generate, '{"amount":1}', 'E46', /^bankCode: .*expected a text/],
     [generate, '{"amount":', 'E46', /^body: expected UTF-8 JSON: the body is not JSON \(it is cut at position 10\)$/],
     [generate, '{"amount":1,}', 'E46', /^body: expected UTF-8 JSON: the body is not JSON \(at position 12\)$/],
     [

@@ -1,7 +1,7 @@
 import { basename, dirname, resolve } from 'node:path';
 import { z } from 'zod';
-import { issueLine } from '../../lib/config-file.ts';
-import { ConfigError, reasonOf } from '../../lib/errors.ts';
+import { issueLine, readProblem } from '../../lib/config-file.ts';
+import { ConfigError } from '../../lib/errors.ts';
 import { readGiven } from '../../lib/given-files.ts';
 import type { Checked } from '../../lib/schema-issues.ts';
 import { textOfFile } from '../../lib/text-file.ts';
@@ -84,7 +84,7 @@ function textOf(path: string, named = path): string {
     bytes = readGiven(path, LIMITS.fileChars * UTF8_BYTES_MAX);
   } catch (error) {
     const fix = 'name a scenario file, or one of `paybox bench list`';
-    throw new ConfigError(`${named}: cannot be read: ${reasonOf(error)}`, fix);
+    throw new ConfigError(`${named}: cannot be read: ${readProblem(error)}`, fix);
   }
   return textOfFile(bytes, basename(path));
 }

@@ -101,5 +101,5 @@ export function withGatewayAccess(command: Command): Command {
 /** The option of commands that serve, for `endWithParent`. */
 export const STAYING = [
   DETACH,
-  'goes on when the program that started it ends, as npx, npm or a test runner; without it both end (on Linux)',
+  'keeps running when the program that started it (npx, npm, a test runner) ends; without it both end (on Linux)',
 ] as const;

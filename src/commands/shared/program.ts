@@ -7,6 +7,14 @@ const COLUMNS_DEFAULT = 80;
 /** The help wraps the words beside an option from this column on. */
 const WORDS_COLUMNS_MIN = 16;
 
+/** Returns an error of commander in words for a person: the option, its value, and what was expected. */
+function inWords(error: string): string {
+  return error
+    .replace(/^error: option '(--\S+)[^']*' argument '([\s\S]*)' is invalid\. /, 'error: $1 $2: ')
+    .replace(/^error: required option '(--.+)' not specified/, 'error: $1 is missing')
+    .replace(/Allowed choices are (.*)\.$/m, 'expected one of $1');
+}
+
 /**
  * Names a mistyped word before it does anything else. commander would first ask for missing options, and answer
  * `--help` of an unknown command with the general help.
@@ -15,6 +23,7 @@ export class Program extends Command {
   constructor(name?: string) {
     super(name);
     this.configureHelp({ minWidthToWrap: WORDS_COLUMNS_MIN });
+    this.configureOutput({ outputError: (text, write) => write(inWords(text)) });
   }
 
   override createCommand(name?: string): Command {
@@ -60,6 +69,7 @@ export class Program extends Command {
   #refuseOption(option: string): void {
     const [flag = ''] = option.split('=');
     const known = this.options.flatMap((it) => it.long ?? []);
+    if (known.includes(flag)) this.error(`error: ${flag} takes no value`, { code: 'commander.excessArguments' });
     const hint = flag.startsWith('--') ? suggestion(flag, known) : '';
     this.error(`error: unknown option '${flag}'${hint}`, { code: 'commander.unknownOption' });
   }

@@ -239,13 +239,7 @@ function replyProblem(body: string): string | undefined {
   if (!isObject(reply)) return 'expected an object';
   const read = transactionSyncReply.safeParse(reply);
   if (read.success) return undefined;
-  const words = issuesOf(read.error)
-    .replaceAll('expected boolean', 'expected true or false')
-    .replaceAll('expected string', 'expected a text')
-    .replaceAll('expected object', 'expected an object')
-    .replaceAll('received string', 'received a text')
-    .replaceAll('received number', 'received a number');
-  return `${words}${mistypedIn(reply, Object.keys(transactionSyncReply.shape))}`.slice(0, PROBLEM_CHARS_MAX);
+  return `${issuesOf(read.error)}${mistypedIn(reply, Object.keys(transactionSyncReply.shape))}`.slice(0, PROBLEM_CHARS_MAX);
 }
 
 /** Lists keys of an answer that look like misspelled keys that it lacks. The text ends a sentence. */
