@@ -180,7 +180,7 @@ describe('a backup of a gateway that works', () => {
   });
 
   it.each([
-    ['is none', (file: string) => writeFile(file, 'nothing of the kind'), 'is no backup'],
+    ['is none', (file: string) => writeFile(file, 'nothing of the kind'), 'is not a backup'],
     ['is cut', async (file: string) => writeFile(file, (await readFile(file)).subarray(0, 40_000)), 'is damaged'],
     [
       'has a damaged page',
