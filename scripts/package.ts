@@ -21,8 +21,8 @@ const SERIAL_PORTS = '@serialport/bindings-cpp';
 const SERIAL_PORTS_FILE = 'serial-ports/dist/index.cjs';
 /** The version of testcontainers for which the module `testcontainers` is made. */
 const CONTAINERS = { testcontainers: '>=11' };
-/** As in `src`, because the library finds `cli.js` relative to its own place. */
-const LIBRARY = 'lib/bench/library';
+/** Two folders deep, as `src/lib`, whose code finds `package.json` and `cli.js` from there. */
+const LIBRARY = 'lib/testing';
 const CONTAINER_LIBRARY = `${LIBRARY}/container`;
 const CONTAINER_NAMES = ['PayboxContainer', 'StartedPayboxContainer'];
 

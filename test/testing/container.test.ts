@@ -150,7 +150,7 @@ class AbstractStartedContainer {
 /** The module as it is packed; its folder has a testcontainers, or none. */
 async function packed(testcontainers: boolean) {
   const folder = await temporaryFolder();
-  await makeLibrary(join(folder, 'lib/bench/library'));
+  await makeLibrary(join(folder, 'lib/testing'));
   await copyFile(join(ROOT, 'package.json'), join(folder, 'package.json'));
   await writeFile(join(folder, 'lib/package.json'), '{"type":"commonjs"}');
   if (testcontainers) {
@@ -158,7 +158,7 @@ async function packed(testcontainers: boolean) {
     const code = `module.exports = globalThis[Symbol.for(${JSON.stringify(FAKE)})];`;
     await writeFile(join(folder, 'node_modules/testcontainers/index.js'), code);
   }
-  const load = createRequire(join(folder, 'lib/bench/library/index.cjs'));
+  const load = createRequire(join(folder, 'lib/testing/index.cjs'));
   const library = load('./index.cjs') as typeof import('../../src/bench/library/index.ts');
   return { ...library, container: () => load('./container.cjs') as typeof Container };
 }

@@ -1,10 +1,9 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import type { Socket } from 'node:net';
-import { fileURLToPath } from 'node:url';
 import { isSupportedNode, NEEDED_NODE, otherEngine, thisNode } from '../../lib/node-version.js';
+import { PROGRAM } from '../../lib/program.ts';
 import { PayboxRefusal } from './errors.ts';
 
-const PROGRAM = fileURLToPath(new URL('../../cli.js', import.meta.url));
 /** The error about the program's end quotes this many of its last characters. */
 const SAID_CHARS_MAX = 4_000;
 /**
