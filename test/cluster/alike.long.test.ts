@@ -7,11 +7,9 @@ import { CLIENT_HEADER, OWN_HEADER, SECRET_HEADER, SHARD_HEADER } from '../../sr
 import { systemRandom } from '../../src/lib/random.ts';
 import { newSecret } from '../../src/protocol/secret.ts';
 import { temporaryFolder } from '../support/net.ts';
-import { PROGRAMS, without } from '../support/programs.ts';
-import { postgresServer } from '../support/stores.ts';
+import { missing, note, postgresServer } from '../support/stores.ts';
 import { accountIn, PARTNER, shardsOf, startMembers, type TestMember, tokenAt } from './members.ts';
 
-const { missing, note } = without(PROGRAMS.postgres);
 const ALL = [0, 1, 2, 3];
 
 describe.skipIf(missing)(`a member that is not like the others${note}`, () => {

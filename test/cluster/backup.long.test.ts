@@ -6,11 +6,9 @@ import { backup, restore } from '../../src/commands/actions/backup.ts';
 import { ClusterRestore } from '../../src/gateway/store/engines/cluster-restore.ts';
 import { type RealBox, startRealBox } from '../security/real-box.ts';
 import { eventually, freePort, temporaryFolder } from '../support/net.ts';
-import { PROGRAMS, without } from '../support/programs.ts';
-import { postgresServer } from '../support/stores.ts';
+import { missing, note, postgresServer } from '../support/stores.ts';
 import { generate, type Members, type Row, startMembers, type TestMember } from './members.ts';
 
-const { missing, note } = without(PROGRAMS.postgres);
 const SHARDS = 4;
 
 /** Sells to a box and pays; returns the id of the payment. */

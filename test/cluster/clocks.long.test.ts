@@ -3,11 +3,9 @@ import { gatewayFindings } from '../../src/device/doctor/gateway.ts';
 import { type Clock, systemClock } from '../../src/lib/clock.ts';
 import { testGateway } from '../gateway/harness.ts';
 import { eventually } from '../support/net.ts';
-import { PROGRAMS, without } from '../support/programs.ts';
-import { postgresServer } from '../support/stores.ts';
+import { missing, note, postgresServer } from '../support/stores.ts';
 import { ADMIN_TOKEN, PARTNER, type Row, startMembers, type TestMember, tokenAt } from './members.ts';
 
-const { missing, note } = without(PROGRAMS.postgres);
 const HOUR_MS = 3_600_000;
 /** The token of a call, and the times in it. */
 const timesOf = (token: string) =>

@@ -6,11 +6,8 @@ import { systemRandom } from '../../src/lib/random.ts';
 import { newSecret } from '../../src/protocol/secret.ts';
 import { freePort, temporaryFolder } from '../support/net.ts';
 import { payboxToEnd } from '../support/processes.ts';
-import { PROGRAMS, without } from '../support/programs.ts';
-import { postgresServer } from '../support/stores.ts';
+import { missing, note, postgresServer } from '../support/stores.ts';
 import { accountIn, PARTNER, type Row, shardsOf, startMembers, type TestMember } from './members.ts';
-
-const { missing, note } = without(PROGRAMS.postgres);
 
 describe.skipIf(missing)(`a member of a cluster, as a partner sees it${note}`, () => {
   const server = postgresServer();

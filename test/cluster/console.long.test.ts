@@ -4,7 +4,7 @@ import { shardOf } from '../../src/gateway/common/shard.ts';
 import { openPage } from '../gateway/page.ts';
 import { eventually } from '../support/net.ts';
 import { PROGRAMS, without } from '../support/programs.ts';
-import { postgresServer } from '../support/stores.ts';
+import { missing, note, postgresServer } from '../support/stores.ts';
 import {
   ADMIN_TOKEN,
   accountIn,
@@ -16,7 +16,6 @@ import {
   type TestMember,
 } from './members.ts';
 
-const { missing, note } = without(PROGRAMS.postgres);
 const browser = without(PROGRAMS.chromium);
 const SHARDS = 6;
 

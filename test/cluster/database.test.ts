@@ -7,10 +7,8 @@ import { systemClock } from '../../src/lib/clock.ts';
 import { HostResolver } from '../../src/lib/resolver.ts';
 import { keptLog } from '../support/kept-log.ts';
 import { eventually, eventuallyDone, temporaryFolder } from '../support/net.ts';
-import { PROGRAMS, without } from '../support/programs.ts';
-import { postgresServer } from '../support/stores.ts';
+import { missing, note, postgresServer } from '../support/stores.ts';
 
-const { missing, note } = without(PROGRAMS.postgres);
 const SETTINGS = { shards: 4, secret: 'first' };
 
 describe.skipIf(missing)(`the database of a cluster${note}`, () => {

@@ -5,12 +5,10 @@ import { shardOf } from '../../src/gateway/common/shard.ts';
 import { partnerServer, processed } from '../gateway/harness.ts';
 import { eventually } from '../support/net.ts';
 import { startReplica } from '../support/postgres.ts';
-import { PROGRAMS, without } from '../support/programs.ts';
 import { startProxy } from '../support/proxy.ts';
-import { postgresServer } from '../support/stores.ts';
+import { missing, note, postgresServer } from '../support/stores.ts';
 import { accountIn, callAt, PARTNER, shardsOf, startMembers, type TestMember } from './members.ts';
 
-const { missing, note } = without(PROGRAMS.postgres);
 const SHARDS = 4;
 
 describe.skipIf(missing)(`members whose PostgreSQL fails over to a standby that lags${note}`, () => {

@@ -1,9 +1,7 @@
 import { expect } from 'vitest';
-import { PROGRAMS, without } from '../support/programs.ts';
 import { postgresServer } from '../support/stores.ts';
 import { type Row, startMembers, type TestMember } from './members.ts';
 
-export const { missing, note } = without(PROGRAMS.postgres);
 export const SHARDS = 4;
 
 /** Two members with 20 boxes, on a server of this `describe`. */

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { shardOf } from '../../src/gateway/common/shard.ts';
-import { missing, note, ordered, SHARDS, standing, twoMembers } from './faults-fixture.ts';
+import { missing, note } from '../support/stores.ts';
+import { ordered, SHARDS, standing, twoMembers } from './faults-fixture.ts';
 import { accountIn, shardsOf } from './members.ts';
 
 const SECONDS_MAX = 3_600;

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { eventually } from '../support/net.ts';
-import { missing, note, ordered, SHARDS, standing, twoMembers } from './faults-fixture.ts';
+import { missing, note } from '../support/stores.ts';
+import { ordered, SHARDS, standing, twoMembers } from './faults-fixture.ts';
 import { accountIn, generate } from './members.ts';
 
 describe.skipIf(missing)(`ordered faults in a cluster${note}`, () => {

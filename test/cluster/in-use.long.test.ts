@@ -1,10 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { connectFakeBox } from '../support/fake-box.ts';
-import { PROGRAMS, without } from '../support/programs.ts';
-import { postgresServer } from '../support/stores.ts';
+import { missing, note, postgresServer } from '../support/stores.ts';
 import { accountIn, startMembers, type TestMember } from './members.ts';
-
-const { missing, note } = without(PROGRAMS.postgres);
 
 describe.skipIf(missing)(`the registry of a cluster${note}`, () => {
   const server = postgresServer();

@@ -5,11 +5,9 @@ import type { WrongLogins } from '../../src/gateway/cluster/news.ts';
 import { shardOf } from '../../src/gateway/common/shard.ts';
 import { VirtualClock } from '../../src/lib/virtual-clock.ts';
 import { keptLog } from '../support/kept-log.ts';
-import { PROGRAMS, without } from '../support/programs.ts';
-import { postgresServer } from '../support/stores.ts';
+import { missing, note, postgresServer } from '../support/stores.ts';
 import { PARTNER, startMembers, type TestMember, tokenAt } from './members.ts';
 
-const { missing, note } = without(PROGRAMS.postgres);
 const MEMBERS = 3;
 const SHARDS = 16;
 /** Attempts under way; those at a member that has not heard of the newest ones yet are more than one gateway would take. */

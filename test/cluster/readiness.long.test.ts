@@ -5,10 +5,9 @@ import { eventually, freePort, temporaryFolder } from '../support/net.ts';
 import { run } from '../support/processes.ts';
 import { findProgram, PROGRAMS, without } from '../support/programs.ts';
 import { startProxy } from '../support/proxy.ts';
-import { postgresServer } from '../support/stores.ts';
+import { missing, note, postgresServer } from '../support/stores.ts';
 import { accountIn, type Health, PARTNER, shardsOf, startMembers, type TestMember } from './members.ts';
 
-const { missing, note } = without(PROGRAMS.postgres);
 /** The database is given up after 2 s, and a check after 2 s; the machine may be slow. It was 200 for ever. */
 const BOUND_MS = 10_000;
 const END_MS_MAX = 4_000;

@@ -8,11 +8,9 @@ import { only } from '../gateway/stage-records.ts';
 import { connectFakeBox } from '../support/fake-box.ts';
 import { keptLog } from '../support/kept-log.ts';
 import { eventually } from '../support/net.ts';
-import { PROGRAMS, without } from '../support/programs.ts';
-import { postgresServer } from '../support/stores.ts';
+import { missing, note, postgresServer } from '../support/stores.ts';
 import { accountIn, callAt, PARTNER, startMembers, type TestMember } from './members.ts';
 
-const { missing, note } = without(PROGRAMS.postgres);
 const CHECKED_MS = 20_000;
 
 describe.skipIf(missing)(`a change of the registry whose news is lost${note}`, () => {

@@ -9,10 +9,9 @@ import { eventually, temporaryFolder } from '../support/net.ts';
 import { payosDouble } from '../support/payos-double.ts';
 import { type GatewayAt, run, startConfigured } from '../support/processes.ts';
 import { cliScript } from '../support/program-code.ts';
-import { PROGRAMS, without } from '../support/programs.ts';
 import { listServer, payosList } from '../support/provider-lists.ts';
 import { bankTime, moved, PROVIDERS, type Provider } from '../support/providers.ts';
-import { postgresServer } from '../support/stores.ts';
+import { missing, note, postgresServer } from '../support/stores.ts';
 import {
   accountIn,
   generate,
@@ -25,7 +24,6 @@ import {
   type TestMember,
 } from './members.ts';
 
-const { missing, note } = without(PROGRAMS.postgres);
 const SHARDS = 4;
 const DIES_AT_CREDIT = join(import.meta.dirname, '../kill/dies-at-credit.ts');
 

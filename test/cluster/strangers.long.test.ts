@@ -1,8 +1,7 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { startPartnerServer } from '../../src/bench/engine/clients/partner-server.ts';
 import { eventually } from '../support/net.ts';
-import { PROGRAMS, without } from '../support/programs.ts';
-import { postgresServer } from '../support/stores.ts';
+import { missing, note, postgresServer } from '../support/stores.ts';
 import {
   accountIn,
   callAt,
@@ -14,7 +13,6 @@ import {
   type TestMember,
 } from './members.ts';
 
-const { missing, note } = without(PROGRAMS.postgres);
 const SHARDS = 4;
 
 const credit = {

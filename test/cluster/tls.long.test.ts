@@ -10,11 +10,9 @@ import { systemRandom } from '../../src/lib/random.ts';
 import { newSecret } from '../../src/protocol/secret.ts';
 import { keptLog } from '../support/kept-log.ts';
 import { eventually, freePort, temporaryFolder } from '../support/net.ts';
-import { PROGRAMS, without } from '../support/programs.ts';
 import { provisioned } from '../support/provisioned.ts';
-import { postgresServer } from '../support/stores.ts';
+import { missing, note, postgresServer } from '../support/stores.ts';
 
-const { missing, note } = without(PROGRAMS.postgres);
 const SHARDS = 4;
 const ADMIN_TOKEN = newSecret(systemRandom);
 

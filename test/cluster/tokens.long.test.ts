@@ -1,11 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { openStream } from '../gateway/admin.ts';
 import { connectFakeBox } from '../support/fake-box.ts';
-import { PROGRAMS, without } from '../support/programs.ts';
-import { postgresServer } from '../support/stores.ts';
+import { missing, note, postgresServer } from '../support/stores.ts';
 import { accountIn, shardsOf, startMembers, type TestMember } from './members.ts';
 
-const { missing, note } = without(PROGRAMS.postgres);
 const SHARDS = 4;
 
 describe.skipIf(missing)(`tokens in a cluster${note}`, () => {

@@ -2,10 +2,8 @@ import { expect, it } from 'vitest';
 import { gatewayFindings } from '../../src/device/doctor/gateway.ts';
 import { ADMIN_TOKEN, startMembers, type TestMember } from '../cluster/members.ts';
 import { eventually, freePort } from '../support/net.ts';
-import { PROGRAMS, without } from '../support/programs.ts';
-import { postgresServer } from '../support/stores.ts';
+import { missing, note, postgresServer } from '../support/stores.ts';
 
-const { missing, note } = without(PROGRAMS.postgres);
 const server = missing ? undefined : postgresServer(['fsync=on', 'full_page_writes=on']);
 
 it.skipIf(missing)(`tells what a member sees of its cluster, and who has another file${note}`, async () => {

@@ -3,10 +3,7 @@ import { databaseFindings } from '../../src/device/doctor/database.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { eventually, freePort } from '../support/net.ts';
 import { startReplica } from '../support/postgres.ts';
-import { PROGRAMS, without } from '../support/programs.ts';
-import { postgresServer } from '../support/stores.ts';
-
-const { missing, note } = without(PROGRAMS.postgres);
+import { missing, note, postgresServer } from '../support/stores.ts';
 
 async function findingsAt(databaseUrl: string, clock = systemClock) {
   const all = await databaseFindings(databaseUrl, clock);

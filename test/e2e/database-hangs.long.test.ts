@@ -2,12 +2,10 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { partnerServer, processed } from '../gateway/harness.ts';
 import { eventually, freePort } from '../support/net.ts';
 import { type GatewayAt, signalTo, startConfigured } from '../support/processes.ts';
-import { PROGRAMS, without } from '../support/programs.ts';
-import { postgresServer } from '../support/stores.ts';
+import { missing, note, postgresServer } from '../support/stores.ts';
 import { expectEndOf } from './shutdown.ts';
 import { ACCOUNT, getJson, PARTNER, Shop } from './walk.ts';
 
-const { missing, note } = without(PROGRAMS.postgres);
 const LANES = 3;
 describe.skipIf(missing)(`a gateway whose processes at PostgreSQL hang${note}`, () => {
   const server = postgresServer();

@@ -7,10 +7,8 @@ import { opened, order } from '../store/rows.ts';
 import { keptLog } from '../support/kept-log.ts';
 import { eventually, temporaryFolder } from '../support/net.ts';
 import { paybox, programsIn, type Running, readyFile } from '../support/processes.ts';
-import { PROGRAMS, without } from '../support/programs.ts';
-import { postgresServer } from '../support/stores.ts';
+import { missing, note, postgresServer } from '../support/stores.ts';
 
-const { missing, note } = without(PROGRAMS.postgres);
 /** The server gives up a silent gateway after 10 s; the machine may be slow. */
 const PATIENCE_MS = 40_000;
 

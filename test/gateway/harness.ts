@@ -157,6 +157,18 @@ export async function expectRefused(gateway: TestGateway, requests: readonly Ref
   expect(await kept(gateway)).toEqual(before);
 }
 
+/** Sends wrong values together, fewer each time: the first of them in the documented order is refused. */
+export async function expectRefusedInOrder(
+  wrong: readonly (readonly [code: string, change: Record<string, unknown>, ...unknown[]])[],
+  send: (change: Record<string, unknown>) => Promise<Answer>,
+): Promise<void> {
+  for (const [i, [code]] of wrong.entries()) {
+    const change: Record<string, unknown> = {};
+    for (const [, its] of wrong.slice(i).reverse()) Object.assign(change, its);
+    expect([i, (await send(change)).body.message]).toEqual([i, code]);
+  }
+}
+
 export const GENERATE = '/api/qr/generate-customer';
 export const SEND_QR = '/api/tid/send-qr';
 export const TEST_CALLBACK = '/bank/api/test/transaction-callback';

@@ -27,7 +27,7 @@ const becomes = (gateway: TestGateway, status: number) =>
   });
 
 describe('the health of a gateway', () => {
-  it('ERR-2 names a store whose file is gone, to which nothing is written, until it is back', async () => {
+  it('ERR-2 the health of a gateway names a store whose file is gone, to which nothing is written, until it is back', async () => {
     const dataDir = await temporaryFolder();
     const gateway = await testGateway({ dataDir, config: { mqtt: null } });
     expect(await healthOf(gateway)).toMatchObject({ status: 200, body: { status: 'ok' } });
@@ -46,18 +46,21 @@ describe('the health of a gateway', () => {
 });
 
 describe('the health of a gateway whose disk takes nothing more', () => {
-  it.skipIf(missing)(`ERR-2 says so within 2 s, and when there is room again${note}`, async () => {
-    const disk = await memoryDisk();
-    const gateway = await testGateway({ dataDir: disk.folder, config: { mqtt: null } });
-    expect((await healthOf(gateway)).status).toBe(200);
-    disk.fill();
-    const reason = expect.stringContaining('database or disk is full');
-    expect(await becomes(gateway, 503)).toEqual({ status: 503, body: { status: 'failed', reason } });
-    expect(await gateway.generate()).toMatchObject({ status: 500, body: { message: 'E05' } });
-    disk.makeRoom();
-    await becomes(gateway, 200);
-    expect((await gateway.generate()).status).toBe(200);
-  });
+  it.skipIf(missing)(
+    `ERR-2 the health of a gateway reports a full disk within 2 s, and when there is room again${note}`,
+    async () => {
+      const disk = await memoryDisk();
+      const gateway = await testGateway({ dataDir: disk.folder, config: { mqtt: null } });
+      expect((await healthOf(gateway)).status).toBe(200);
+      disk.fill();
+      const reason = expect.stringContaining('database or disk is full');
+      expect(await becomes(gateway, 503)).toEqual({ status: 503, body: { status: 'failed', reason } });
+      expect(await gateway.generate()).toMatchObject({ status: 500, body: { message: 'E05' } });
+      disk.makeRoom();
+      await becomes(gateway, 200);
+      expect((await gateway.generate()).status).toBe(200);
+    },
+  );
 
   it.skipIf(withoutDisks('device').missing)(`ERR-2 says so when the disk became read-only${note}`, async () => {
     const disk = await deviceDisk();
@@ -75,7 +78,7 @@ describe('the health of a gateway whose disk takes nothing more', () => {
 describe.skipIf(missing || postgres.missing)(
   `the health of a gateway whose database is full${note}${postgres.note}`,
   () => {
-    it('ERR-2 STO-7 says so while orders are refused, and is well when there is room again', async () => {
+    it('ERR-2 STO-7 the health of a gateway reports a full database while orders are refused, and recovers when there is room again', async () => {
       const server = await startPostgres([], { smallDisks: true });
       onTestFinished(() => server.remove());
       const [elsewhere, disk = ''] = [await server.database(), server.disks?.space];
@@ -101,7 +104,7 @@ describe.skipIf(missing || postgres.missing)(
 );
 
 describe('a health that is asked often', () => {
-  it('asks the store once a second, and once at a time while it does not answer', async () => {
+  it('a health that is asked often asks the store once a second, and once at a time while it does not answer', async () => {
     const clock = new VirtualClock();
     const answers: PromiseWithResolvers<void>[] = [];
     const check = () => {

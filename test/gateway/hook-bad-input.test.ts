@@ -85,7 +85,7 @@ async function tell(gateway: TestGateway, { path, headers, body }: HookCall) {
 }
 
 describe.each(Object.entries(PROVIDERS))('bad input of %s', (_name, provider) => {
-  it('SRC-2 SRC-3 SRC-5 SRC-26 each is answered as documented, with one line in the log, and changes nothing', async () => {
+  it('SRC-2 SRC-3 SRC-5 SRC-26 each bad input of a hook is answered as documented, with one line in the log, and changes nothing', async () => {
     const gateway = await testGateway({ config: { sources: [{ name: 'till', ...provider.options }] } });
     const given = provider.askToken && (await tell(gateway, provider.askToken(provider.key))).body;
     const nowMs = Date.now();

@@ -29,7 +29,7 @@ async function refusal(gateway: TestGateway, name: string, headers: Headers, bod
 }
 
 describe('a call to a hook', () => {
-  it('SRC-33 with another kind of proof hears which one is missing, and what came instead', async () => {
+  it('SRC-33 a call to a hook with another kind of proof is answered with which one is missing, and what came instead', async () => {
     const gateway = await hooked();
     const signed = signedBySepay(SECRET, JSON.stringify(sepayBody()));
     const none = 'the call came with no header of a proof';
@@ -133,7 +133,7 @@ describe('a call to a hook', () => {
     expect(await gateway.mock('/credits')).toEqual([]);
   });
 
-  it('SRC-33 SRC-20 by Casso with t in seconds hears that milliseconds are expected', async () => {
+  it('SRC-33 SRC-20 a call to a hook by Casso with t in seconds is answered that milliseconds are expected', async () => {
     const gateway = await hooked();
     const t = Math.floor(Date.now() / 1000);
     const hex = createHmac('sha512', KEY).update(`${t}.{"a":1}`).digest('hex');
@@ -143,7 +143,7 @@ describe('a call to a hook', () => {
     ]);
   });
 
-  it('SRC-26 names an account that came as a number', async () => {
+  it('SRC-26 a call to a hook names an account that came as a number', async () => {
     const gateway = await hooked();
     expect(await refusal(gateway, 'sepay', byKey, sepayBody({ accountNumber: 123456789 }))).toEqual([
       400,

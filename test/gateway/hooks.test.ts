@@ -39,7 +39,7 @@ const idsOf = (box: FakeBox) => box.of('payment').map((it) => it.transactionId);
 const orderNow = async (gateway: TestGateway) => (await gateway.mock('/orders'))[0];
 
 describe('a webhook of a source', () => {
-  it('SRC-1 SRC-2 CRE-1 CRE-6 pays the order on the box, is announced once, and the partner is told', async () => {
+  it('SRC-1 SRC-2 CRE-1 CRE-6 a webhook pays the order on the box, is announced once, and the partner is told', async () => {
     const { gateway, box, calls } = await shop();
     const { pushId } = await box.next('show');
     const answer = await tellHook(gateway);
@@ -55,7 +55,7 @@ describe('a webhook of a source', () => {
     expect((await gateway.mock('/payments'))[0]).toMatchObject({ source: 'sepay', late: false, due: null });
   });
 
-  it('CRE-2 CRE-3 THR-33 is one payment, however often and by whom it is told, also at once', async () => {
+  it('CRE-2 CRE-3 THR-33 a transfer is one payment, however often and by whom it is reported, also at once', async () => {
     const { gateway, box, calls } = await shop({
       config: { sources: [{ kind: 'sepay', name: 'sepay', auth: { kind: 'apikey', key: SEPAY_KEY } }, HMAC] },
     });
@@ -74,7 +74,7 @@ describe('a webhook of a source', () => {
     expect(await gateway.mock('/callbacks')).toHaveLength(1);
   });
 
-  it('CRE-2 CRE-3 is one payment for each id of a source, whatever its reference says', async () => {
+  it('CRE-2 CRE-3 a transfer is one payment for each id of a source, whatever its reference says', async () => {
     const { gateway, box } = await shop({ sell: false });
     const told = [
       { id: 1 },
@@ -91,7 +91,7 @@ describe('a webhook of a source', () => {
     expect(payments.map(({ amount }) => amount)).toEqual(told.map(() => 50_000));
   });
 
-  it('SRC-26 CRE-5 without a time of the bank is taken as of now, and its line in the log says so', async () => {
+  it('SRC-26 CRE-5 a webhook without a time of the bank counts as of now, and its line in the log says so', async () => {
     const { gateway, box } = await shop({ sell: false });
     expect((await tellHook(gateway, sepayBody({ transactionDate: '2026-02-30 10:00:00' }))).status).toBe(200);
     const { late, paidAtMs } = await box.next('payment');
@@ -173,7 +173,7 @@ describe('a webhook of a source', () => {
     expect(await orderNow(gateway)).toMatchObject({ status: 'shown', paidAmount: 0 });
   });
 
-  it('CRE-4 goes to the virtual account that is in the system, and to nobody if no account is', async () => {
+  it('CRE-4 a transfer goes to the virtual account that is in the system, and to nobody if no account is', async () => {
     const { gateway, box } = await shop({ sell: false });
     const { bankAccount } = ACCOUNT;
     await tellHook(gateway, sepayBody({ accountNumber: '999', subAccount: bankAccount }));
@@ -186,7 +186,7 @@ describe('a webhook of a source', () => {
     expect(gateway.logged('credit-not-paid-out')).toMatchObject([{ reason: 'account-unknown', bankAccount: '999' }]);
   });
 
-  it('CRE-4 is announced at the boxes of an account that has no partner', async () => {
+  it('CRE-4 a transfer is announced at the boxes of an account that has no partner', async () => {
     const partners = [{ username: 'demo', password: 'demo-secret', accounts: [OTHER_ACCOUNT.bankAccount] }];
     const gateway = await hookedGateway({ config: { partners } });
     const box = await connectFakeBox({ gateway, identity: BOX1, transport: 'mqtt' });
@@ -195,7 +195,7 @@ describe('a webhook of a source', () => {
     expect(await gateway.mock('/callbacks')).toEqual([]);
   });
 
-  it('CRE-6 with a long text is told to the box cut, and to the partner whole', async () => {
+  it('CRE-6 a transfer with a long text is sent to the box cut, and to the partner whole', async () => {
     const { box, gateway, calls } = await shop({ sell: false });
     const content = 'Chuyển tiền '.repeat(20).trim();
     await tellHook(gateway, sepayBody({ content }));
@@ -205,7 +205,7 @@ describe('a webhook of a source', () => {
 });
 
 describe('contentPrefix: code', () => {
-  it('GEN-10 MAT-1 MAT-2 puts a code before a content, which pays its order in whatever banks make of it', async () => {
+  it('GEN-10 MAT-1 MAT-2 contentPrefix: code puts a code before a content, which pays its order in whatever banks make of it', async () => {
     const { gateway, box } = await shop({ sell: false, config: { contentPrefix: 'code' } });
     const made = [];
     for (const orderId of ['DH001', 'DH002']) made.push((await gateway.generate({ orderId, content: 'CAFE' })).body);
@@ -232,7 +232,7 @@ describe('a hook refuses', () => {
       },
     });
 
-  it('SRC-3 SRC-6 SRC-7 THR-33 wrong proofs and bodies: each answered as documented, logged, and nothing changed', async () => {
+  it('SRC-3 SRC-6 SRC-7 THR-33 a hook refuses wrong proofs and bodies: each answered as documented, logged, and nothing changed', async () => {
     const gateway = await gatewayOf();
     const before = await kept(gateway);
     const right = JSON.stringify(sepayBody());
@@ -280,7 +280,7 @@ describe('a hook refuses', () => {
     expect((await fetch(`${gateway.origin}/hooks/sepay`)).status).toBe(405);
   });
 
-  it('SRC-2 SRC-7 no debit and no test call: they are answered as success and announced to nobody', async () => {
+  it('SRC-2 SRC-7 a hook answers debits and test calls as success, and announces them to nobody', async () => {
     const gateway = await gatewayOf();
     for (const [change, why] of [
       [{ transferType: 'out' }, '92704: a debit'],
@@ -294,7 +294,7 @@ describe('a hook refuses', () => {
     expect(gateway.logged('credit-ignored')).toHaveLength(3);
   });
 
-  it('SRC-5 SRC-8 a flood of wrong proofs, and takes every right one meanwhile', async () => {
+  it('SRC-5 SRC-8 a hook refuses a flood of wrong proofs, and accepts every right one meanwhile', async () => {
     const clock = new VirtualClock(Date.now());
     const gateway = await gatewayOf(clock);
     const wrong = () => tellHook(gateway, sepayBody(), { headers: { authorization: 'Apikey wrong' } });
@@ -312,7 +312,7 @@ describe('a hook refuses', () => {
   });
 });
 
-it('SRC-8 CRE-8 calls are listed with their reasons, without secrets, and credits with a limit; metrics count them', async () => {
+it('SRC-8 CRE-8 calls of hooks are listed with their reasons, without secrets, and credits with a limit; metrics count them', async () => {
   const gateway = await hookedGateway();
   await tellHook(gateway, sepayBody(), { headers: { authorization: 'Apikey wrong-key-of-somebody' } });
   for (const id of [1, 2, 3])
@@ -341,7 +341,7 @@ it('SRC-8 CRE-8 calls are listed with their reasons, without secrets, and credit
   expect(metrics).toContain('paybox_gateway_credits_total{source="sepay",result="refused"} 1');
 });
 
-it('SRC-1 takes any content type, and slashes that were glued', async () => {
+it('SRC-1 a hook accepts any content type, and repeated slashes', async () => {
   const gateway = await hookedGateway();
   const body = JSON.stringify(sepayBody());
   for (const [path, type] of [

@@ -85,7 +85,7 @@ async function hubWithBox(place?: ShardPlace) {
   return { clock, store, serviceOf, partner, hub, got, types, network, connection, say, hello, push, turns };
 }
 
-it('begins no session while it closes', async () => {
+it('the hub begins no session while it closes', async () => {
   const { hub, hello, got } = await hubWithBox();
   got.length = 0;
   const said = hello(systemRandom.uuid());
@@ -95,7 +95,7 @@ it('begins no session while it closes', async () => {
   expect(hub.session(BOX1.terminalCode)).toBeUndefined();
 });
 
-it('SND-3 answers what it has stored, although it is stopped in that moment', async () => {
+it('SND-3 the hub answers what it has stored, although it is stopped in that moment', async () => {
   const { store, hub, say, hello, push, turns } = await hubWithBox();
   await hello();
   const pushId = systemRandom.uuid();
@@ -108,7 +108,7 @@ it('SND-3 answers what it has stored, although it is stopped in that moment', as
   expect((await result).ok).toBe(isOpen);
 });
 
-it('MSG-9 says a withdrawal again that was lost, although it came while the store was read', async () => {
+it('MSG-9 the hub repeats a withdrawal that was lost, although it came while the store was read', async () => {
   const { clock, store, hub, say, hello, push, types, network, turns } = await hubWithBox();
   await hello();
   const pushId = systemRandom.uuid();
@@ -135,7 +135,7 @@ it('MSG-9 says a withdrawal again that was lost, although it came while the stor
   expect(types()).toContain('withdraw');
 });
 
-it('MSG-4 says nothing to a box before its welcome', async () => {
+it('MSG-4 the hub sends nothing to a box before its welcome', async () => {
   const { store, hello, push, got, turns } = await hubWithBox();
   const read = store.orders.openPushIds.bind(store.orders);
   store.orders.openPushIds = async (...args) => {
@@ -151,7 +151,7 @@ it('MSG-4 says nothing to a box before its welcome', async () => {
   expect(await result).toMatchObject({ code: 'BOX_OFFLINE' });
 });
 
-it('MSG-4 takes no confirmation of its session that comes on another connection', async () => {
+it('MSG-4 the hub ignores a confirmation of its session that comes on another connection', async () => {
   const { hub, hello, push, say, connection, got, turns } = await hubWithBox();
   await hello();
   const pushId = systemRandom.uuid();
@@ -172,7 +172,7 @@ it('MSG-4 takes no confirmation of its session that comes on another connection'
   expect(await result).toMatchObject({ code: 'DISPLAY_FAULT' });
 });
 
-it('MSG-8 tells a superseded agent again that goes on speaking, but not each time', async () => {
+it('MSG-8 the hub tells a superseded agent again that goes on speaking, but not each time', async () => {
   const { clock, say, hello, got, network } = await hubWithBox();
   await hello();
   network.loses = (message) => message.type === 'refused';
@@ -187,7 +187,7 @@ it('MSG-8 tells a superseded agent again that goes on speaking, but not each tim
   expect(refusals()).toBe(2);
 });
 
-it('MSG-8 takes a hello that yields only once nobody has spoken in the session in use for 25 s', async () => {
+it('MSG-8 the hub accepts a hello that yields only once nobody has spoken in the session in use for 25 s', async () => {
   const { clock, hub, say, hello, got } = await hubWithBox();
   await hello();
   const [inUse, polite] = [hub.session(BOX1.terminalCode)?.sessionId, systemRandom.uuid()];
@@ -204,7 +204,7 @@ it('MSG-8 takes a hello that yields only once nobody has spoken in the session i
   expect(await askedBy()).toMatchObject({ session: polite, answer: { type: 'welcome', sessionId: polite } });
 });
 
-it('SHA-2 sends a box of another shard there, and has no session of it', async () => {
+it('SHA-2 the hub sends a box of another shard there, and has no session of it', async () => {
   const moving = { account: ACCOUNT.bankAccount, home: 3 };
   const { hub, hello, push, got, turns } = await hubWithBox(movingPlace(3, moving));
   await hello();
@@ -222,14 +222,14 @@ it('SHA-2 sends a box of another shard there, and has no session of it', async (
   expect([got.filter((it) => it.type === 'welcome').length, hub.sessions.size]).toEqual([2, 1]);
 });
 
-it('SHA-2 does not tell whoever is not the box where it belongs', async () => {
+it('SHA-2 the hub does not tell whoever is not the box where it belongs', async () => {
   const { got, say } = await hubWithBox(movingPlace(0, { account: ACCOUNT.bankAccount, home: 7 }));
   const version = { agentVersion: '', display: '', shownPushId: null };
   await say({ type: 'hello', terminalCode: BOX1.terminalCode, serialNumber: 'VVB999999', ...version });
   expect(got.map((it) => ('code' in it ? it.code : it.type))).toEqual(['NOT_REGISTERED']);
 });
 
-it('MSG-11 waits for the signs of life of a box as long as it has told it to', async () => {
+it('MSG-11 the hub waits for the heartbeats of a box as long as it has told it to', async () => {
   const { clock, connection, got } = await hubWithBox();
   const hello = {
     ...({ v: 1, type: 'hello', id: systemRandom.uuid(), sentAtMs: 1, sessionId: systemRandom.uuid() } as const),
@@ -253,16 +253,16 @@ it('MSG-11 waits for the signs of life of a box as long as it has told it to', a
   expect(got.map((it) => it.type === 'heard' && it.aliveMs)).toEqual([20_000, undefined]);
 });
 
-it('MSG-11 asks so many boxes for at most 200 signs of life a second, and none for less than one a minute', () => {
+it('MSG-11 the hub asks many boxes for at most 200 heartbeats a second, and none for less than one a minute', () => {
   const intervals = [0, 1, 2_000, 2_001, 4_000, 11_999, 12_000, 12_001, 1_000_000].map(aliveMsFor);
   expect(intervals).toEqual([10_000, 10_000, 10_000, 10_005, 20_000, 59_995, 60_000, 60_000, 60_000]);
 });
 
-it('PRE-6 spreads the hellos of many boxes, and of few not at all', () => {
+it('PRE-6 the hub spreads the hellos of many boxes, and of few not at all', () => {
   expect([0, 99, 100, 976.6, 2_500, 1_000_000].map(spreadMsFor)).toEqual([0, 0, 200, 1_953, 5_000, 5_000]);
 });
 
-it('MSG-9 withdraws a push anew that the box shows although it had refused it', async () => {
+it('MSG-9 the hub withdraws a push again that the box shows although it had refused it', async () => {
   const { say, hello, push, got, turns } = await hubWithBox();
   await hello();
   const pushId = systemRandom.uuid();
@@ -276,7 +276,7 @@ it('MSG-9 withdraws a push anew that the box shows although it had refused it', 
 
 const credit = { bankAccount: ACCOUNT.bankAccount, content: 'DH001', amount: 50_000 };
 
-it('MSG-7 SYN-4 tells of a payment that is kept although the store failed to say so', async () => {
+it('MSG-7 SYN-4 the hub reports a payment that is stored although the store failed to say so', async () => {
   const { hub, store, clock, hello, got, serviceOf, partner, turns } = await hubWithBox();
   await hello();
   const within = store.within.bind(store);
@@ -295,7 +295,7 @@ it('MSG-7 SYN-4 tells of a payment that is kept although the store failed to say
   expect(got.filter((it) => it.type === 'payment')).toMatchObject([{ amount: 50_000 }]);
 });
 
-it('MSG-7 AGT-11 tells a box of a payment, and says that it is new, although the box came while it was kept', async () => {
+it('MSG-7 AGT-11 the hub tells a box of a payment, and that it is new, although the box came while it was stored', async () => {
   const { hub, clock, hello, got, serviceOf, partner, turns } = await hubWithBox();
   await hello();
   const [sendPayment, resendFromStore] = [hub.sendPayment.bind(hub), hub.resendFromStore.bind(hub)];
@@ -313,7 +313,7 @@ it('MSG-7 AGT-11 tells a box of a payment, and says that it is new, although the
   expect(got.filter((it) => it.type === 'payment')).toMatchObject([{ amount: 50_000, repeated: false }]);
 });
 
-it('does not say that an order is cancelled which is paid in that moment', async () => {
+it('the hub does not say that an order is cancelled which is paid in that moment', async () => {
   const { store, hello, push, say, types, serviceOf, turns } = await hubWithBox();
   await hello();
   const pushId = systemRandom.uuid();

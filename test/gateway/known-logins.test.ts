@@ -86,7 +86,7 @@ describe.each(ENGINES)('who has logged in before, in $name', ({ missing, places 
   });
 
   describe.skipIf(missing)('stands in the store', () => {
-    it('as digests under a key of that store, which tell no name and no address', async () => {
+    it('known logins are stored as digests under a key of that store, which reveal no name and no address', async () => {
       const kept = [];
       for (const store of [await opened(await place()), await opened(await place())]) {
         const { known } = await openedKnown(store);
@@ -97,7 +97,7 @@ describe.each(ENGINES)('who has logged in before, in $name', ({ missing, places 
       expect(new Set(kept).size).toBe(2);
     });
 
-    it('within a limit, the newest of them, each once', async () => {
+    it('known logins are stored within a limit, the newest of them, each once', async () => {
       const store = await opened(await place());
       await store.knownLogins.add(['a', 'b', 'c']);
       await store.knownLogins.add(['a']);
@@ -112,7 +112,7 @@ describe('new logins are written', () => {
   const sqlite = ENGINES[0]?.places();
   const storeOf = async () => opened((await sqlite?.()) ?? { dataDir: '' });
 
-  it('at once, and then once every 3 s at most, a few at a time; the rest at the end', async () => {
+  it('new logins are written at once, and then once every 3 s at most, a few at a time; the rest at the end', async () => {
     const store = await storeOf();
     const { clock, known, close } = await openedKnown(store);
     const add = vi.spyOn(store.knownLogins, 'add');
@@ -132,7 +132,7 @@ describe('new logins are written', () => {
     expect(add).toHaveBeenCalledTimes(5);
   });
 
-  it('once the disk takes them again, of which the log speaks once, and no login waits for it', async () => {
+  it('new logins are written once the disk works again, which is logged once, and no login waits for it', async () => {
     const store = await storeOf();
     const { clock, known, warnings } = await openedKnown(store);
     const add = vi.spyOn(store.knownLogins, 'add').mockRejectedValue(new Error('disk is full'));
@@ -150,7 +150,7 @@ describe('new logins are written', () => {
     await eventually('both', async () => (await store.knownLogins.all()).join() === 'a,b');
   });
 
-  it('not at all where a disk still fails at the end, which comes all the same', async () => {
+  it('new logins are not written where a disk still fails at the end, which comes all the same', async () => {
     const store = await storeOf();
     const { known, close } = await openedKnown(store);
     vi.spyOn(store.knownLogins, 'add').mockRejectedValue(new Error('disk is full'));

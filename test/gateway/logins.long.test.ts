@@ -5,7 +5,7 @@ import { keptBytes } from '../support/memory.ts';
 import { RIGHT, WRONG } from './logins-fixture.ts';
 
 describe('wrong logins', () => {
-  it('TOK-6 THR-2 are remembered within a fixed amount of memory', () => {
+  it('TOK-6 THR-2 wrong logins are remembered within a fixed amount of memory', () => {
     const logins = new Logins(new VirtualClock());
     const flood = (from: number) => {
       for (let i = from; i < from + 12_000; i += 1) {

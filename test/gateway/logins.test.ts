@@ -19,7 +19,7 @@ function failuresTaken(logins: Logins, attempt: LoginAttempt, address: string): 
 }
 
 describe('wrong logins', () => {
-  it('TOK-6 THR-2 are taken thirty times from one address, then one each two seconds', async () => {
+  it('TOK-6 THR-2 wrong logins are checked thirty times from one address, then one each two seconds', async () => {
     const clock = new VirtualClock();
     const logins = new Logins(clock);
     expect(failuresTaken(logins, WRONG, '192.0.2.1')).toBe(30);
@@ -32,19 +32,19 @@ describe('wrong logins', () => {
     expect(failuresTaken(logins, WRONG, '192.0.2.1')).toBe(30);
   });
 
-  it('ten of them hold up nobody', () => {
+  it('ten wrong logins hold up nobody', () => {
     const logins = new Logins(new VirtualClock());
     for (let i = 0; i < 10; i += 1) expect(logins.check(WRONG, '192.0.2.1')).toEqual(taken);
     expect(logins.check(RIGHT, '192.0.2.1')).toEqual({ ok: true });
   });
 
-  it('TOK-6 THR-2 from one address keep the right user out nowhere else', () => {
+  it('TOK-6 THR-2 wrong logins from one address keep the right user out nowhere else', () => {
     const logins = new Logins(new VirtualClock());
     failuresTaken(logins, WRONG, '192.0.2.1');
     for (const address of ['192.0.2.2', '2001:db8::1']) expect(logins.check(RIGHT, address)).toEqual({ ok: true });
   });
 
-  it('TOK-6 THR-2 of one user are taken 120 times from many addresses, but keep out nobody who was in before', async () => {
+  it('TOK-6 THR-2 wrong logins of one user are checked 120 times from many addresses, but keep out nobody who was in before', async () => {
     const clock = new VirtualClock();
     const logins = new Logins(clock);
     expect(logins.check(RIGHT, '198.51.100.1')).toEqual({ ok: true });
@@ -100,7 +100,7 @@ describe('wrong logins', () => {
     },
   );
 
-  it('TOK-6 THR-35 keep out no box whose password happens to look like a word', () => {
+  it('TOK-6 THR-35 wrong logins keep out no box whose password happens to look like a word', () => {
     const logins = new Logins(new VirtualClock());
     const expected = `${'a'.repeat(20)}${loginOf('a secret').slice(20)}`;
     const attempt = { kind: 'box', username: 'VVB000001', isStrong: true, secret: expected, expected } as const;
@@ -108,7 +108,7 @@ describe('wrong logins', () => {
     expect(logins.check(attempt, '192.0.2.1')).toEqual({ ok: true });
   });
 
-  it('TOK-6 THR-2 of a neighbour behind the same address do not shut out who was in before; his own are limited too', () => {
+  it('TOK-6 THR-2 wrong logins of a neighbour behind the same address do not shut out who was in before; his own are limited too', () => {
     const logins = new Logins(new VirtualClock());
     expect(logins.check(RIGHT, '192.0.2.1')).toEqual({ ok: true });
     failuresTaken(logins, { ...WRONG, username: 'neighbour' }, '192.0.2.1');
@@ -116,7 +116,7 @@ describe('wrong logins', () => {
     expect(failuresTaken(logins, WRONG, '192.0.2.1')).toBe(30);
   });
 
-  it('TOK-6 THR-3 are limited alike for users that there are and those that there are not', () => {
+  it('TOK-6 THR-3 wrong logins are limited alike for users that there are and those that there are not', () => {
     const known = new Logins(new VirtualClock());
     const unknown = new Logins(new VirtualClock());
     const nobody = { ...WRONG, username: 'nobody', expected: undefined };
@@ -146,7 +146,7 @@ describe('wrong logins', () => {
     expect(logins.check(RIGHT, '192.0.2.1')).toEqual({ ok: true });
   });
 
-  it('TOK-6 THR-2 of one user stay counted while somebody fails under thousands of other names from many networks', () => {
+  it('TOK-6 THR-2 wrong logins of one user stay counted while somebody fails under thousands of other names from many networks', () => {
     const logins = new Logins(new VirtualClock());
     for (let i = 0; i < 120; i += 1) logins.check(WRONG, `192.0.2.${i}`);
     for (let i = 0; i < 25_000; i += 1) {

@@ -31,7 +31,7 @@ async function shown(...replies: Parameters<typeof partnerServer>) {
 }
 
 describe('the lists of a gateway', () => {
-  it('tell each box with its link and its session', async () => {
+  it('the lists of a gateway show each box with its link and its session', async () => {
     const { gateway, box } = await shown();
     const online = { online: true, transport: 'mqtt', sessionId: box.sessionId, since: TIME };
     const [first] = await gateway.mock('/boxes');
@@ -51,7 +51,7 @@ describe('the lists of a gateway', () => {
     expect((await fetch(`${gateway.origin}/_mock/boxes/VVB999999`)).status).toBe(404);
   });
 
-  it('tell orders with their pushes', async () => {
+  it('the lists of a gateway show orders with their pushes', async () => {
     const { gateway } = await shown();
     expect(await gateway.mock('/orders')).toEqual([
       expect.objectContaining({
@@ -82,7 +82,7 @@ describe('the lists of a gateway', () => {
     ]);
   });
 
-  it('tell payments, what boxes said of them, and every attempt of a callback', async () => {
+  it('the lists of a gateway show payments, what boxes said of them, and every attempt of a callback', async () => {
     const { gateway, box } = await shown();
     await gateway.testCallback();
     const { transactionId, orderId, amount } = await box.next('payment');
@@ -134,7 +134,7 @@ describe('the lists of a gateway', () => {
     }
   });
 
-  it('tell a page where to begin, and no password but that of the demo', async () => {
+  it('the lists of a gateway tell a page where to begin, and no password but that of the demo', async () => {
     const demo = await testGateway();
     expect(await demo.mock<object>('/about')).toMatchObject({
       baseUrl: demo.baseUrl,
@@ -151,7 +151,7 @@ describe('the lists of a gateway', () => {
 });
 
 describe('what a person can do', () => {
-  it('cancels an order and takes it from the box', async () => {
+  it('a person cancels an order and removes it from the box', async () => {
     const { gateway, box, act } = await shown();
     expect(await act('/orders/DH001/cancel')).toEqual([200, { status: 'SUCCESS', message: '' }]);
     const { pushId } = await box.next('show');
@@ -159,7 +159,7 @@ describe('what a person can do', () => {
     expect(await gateway.mock('/orders')).toMatchObject([{ status: 'cancelled' }]);
   });
 
-  it('pays an order, by its orderId or its id, and then cannot cancel it', async () => {
+  it('a person pays an order, by its orderId or its id, and then cannot cancel it', async () => {
     const { gateway, box, act, partner } = await shown();
     const [{ id } = { id: '' }] = await gateway.mock('/orders');
     expect(await act(`/orders/${id}/pay`)).toEqual([200, { status: 'SUCCESS', message: UUID }]);
@@ -172,7 +172,7 @@ describe('what a person can do', () => {
     expect(box.of('withdraw')).toEqual([]);
   });
 
-  it('sends a callback again', async () => {
+  it('a person sends a callback again', async () => {
     const { gateway, act, partner } = await shown(status(400, 'no'), processed);
     await gateway.testCallback();
     const [failed] = await eventually('a failed callback', async () => {
@@ -185,7 +185,7 @@ describe('what a person can do', () => {
     expect(partner.calls.map((it) => it.body)).toEqual([partner.calls[0]?.body, partner.calls[0]?.body]);
   });
 
-  it('names what is not there', async () => {
+  it('a person gets the name of what is not there', async () => {
     const { gateway, act } = await shown();
     const before = await kept(gateway);
     for (const path of ['/orders/none/cancel', '/orders/none/pay', '/callbacks/none/resend']) {
@@ -194,7 +194,7 @@ describe('what a person can do', () => {
     expect(await kept(gateway)).toEqual(before);
   });
 
-  it('CBK-1 pays nothing outside a sandbox', async () => {
+  it('CBK-1 a person pays nothing outside a sandbox', async () => {
     const gateway = await testGateway({ config: { sandbox: false } });
     await gateway.generate();
     expect(await gateway.mock<object>('/orders/DH001/pay', 'POST')).toEqual(failed('E75'));
@@ -202,7 +202,7 @@ describe('what a person can do', () => {
   });
 });
 
-it('tells watchers what changed, and ends their streams when it closes', async () => {
+it('the event stream tells watchers what changed, and ends when the gateway closes', async () => {
   const gateway = await testGateway();
   const stream = await fetch(`${gateway.origin}/_mock/events`);
   expect(stream.headers.get('content-type')).toContain('text/event-stream');
@@ -235,14 +235,14 @@ describe('who may see and do it', () => {
       { 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'navigate', 'sec-fetch-dest': 'iframe' },
     ],
     ['from a page of another port of this machine', { 'sec-fetch-site': 'same-site', 'sec-fetch-mode': 'cors' }],
-  ])('THR-5 is nobody who asks %s', async (_name, headers) => {
+  ])('THR-5 no page that posts a form may use /_mock, but anybody who follows a link', async (_name, headers) => {
     const app = await guarded(undefined);
     const answer = await app.inject({ url: '/_mock/about', headers: { host: '127.0.0.1:8800', ...headers } });
     expect([answer.statusCode, answer.json()]).toEqual([401, failed('E74')]);
     expect(answer.headers['www-authenticate']).toBe('Bearer realm="paybox"');
   });
 
-  it('THR-29 is nobody whom a proxy of this machine names, unless with the admin token', async () => {
+  it('THR-29 nobody whom a proxy of this machine names may use /_mock, unless with the admin token', async () => {
     const open = await testGateway({ config: { mqtt: null } });
     const guarded = await testGateway({ config: { mqtt: null, adminToken: 'A-long-admin-token-of-a-test' } });
     for (const [name, value] of [
@@ -316,7 +316,7 @@ describe('who may see and do it', () => {
     }
   });
 
-  it('is whoever has the admin token, from anywhere', async () => {
+  it('whoever has the admin token may use /_mock, from anywhere', async () => {
     const app = await guarded('A-long-admin-token-of-a-test');
     const ask = async (authorization: string) => {
       const host = 'gateway.example';
@@ -336,7 +336,7 @@ describe('who may see and do it', () => {
     }
   });
 
-  it('is nobody of this machine without the admin token where there is one', async () => {
+  it('nobody of this machine may use /_mock without the admin token where there is one', async () => {
     const gateway = await testGateway({ config: { adminToken: 'A-long-admin-token-of-a-test' } });
     for (const path of ['/about', '/boxes', '/orders', '/payments', '/callbacks', '/events']) {
       const without = await fetch(`${gateway.origin}/_mock${path}`);

@@ -46,7 +46,7 @@ function problemOf(change: object): string {
 }
 
 describe('a live gateway', () => {
-  it('MOD-1 is no sandbox, and needs no further key', () => {
+  it('MOD-1 a live gateway is no sandbox, and needs no further key', () => {
     expect(parsed({})).toMatchObject({ mode: 'live', sandbox: false });
     expect(parsed({ sandbox: false })).toMatchObject({ mode: 'live', sandbox: false });
     expect(parseGatewayConfig({ dataDir: 'data' }, 'x')).toMatchObject({ mode: 'sandbox', sandbox: true });
@@ -156,7 +156,7 @@ describe.each([
   ['a gateway with sandbox: false', { mode: 'sandbox', sandbox: false }],
 ])('%s', (_what, mode) => {
   it.each(weakKeys)(
-    'MOD-4 THR-36 takes no money by the word of everybody who guesses: %j, %s',
+    'MOD-4 THR-36 a live gateway accepts no money by a secret that anybody can guess: %j, %s',
     (source, path, expected) => {
       const change = { sources: [{ name: 'till', ...source }] };
       const problem = problemOf({ ...change, ...mode });
@@ -167,7 +167,7 @@ describe.each([
     },
   );
 
-  it('MOD-4 complains once of a sample', () => {
+  it('MOD-4 a live gateway logs a sample secret once', () => {
     const sources = [{ kind: 'sepay', name: 'till', auth: { kind: 'apikey', key: 'sample-key' } }];
     expect(problemOf({ sources, ...mode }).match(/is a sample/g)).toHaveLength(1);
   });
@@ -211,7 +211,7 @@ describe('a live gateway with codes in its contents', () => {
 });
 
 describe('a gateway that goes live', () => {
-  it('MOD-2 counts its money for whoever has a token that may look, whoever guesses it', async () => {
+  it('MOD-2 a live gateway shows its money to whoever has a token that may look, and to nobody who guesses', async () => {
     const adminToken = 'Token-of-this-test-0123456789';
     const gateway = await testGateway({ config: { ...OWN, mode: 'live', adminToken } });
     const byProxy = { 'x-forwarded-for': '203.0.113.7' };
@@ -226,7 +226,7 @@ describe('a gateway that goes live', () => {
     expect(await statusOf(bearer(adminToken), '/_mock/about')).toBe(200);
   });
 
-  it('MOD-2 refuses by name whatever only a sandbox does, and says what it is', async () => {
+  it('MOD-2 a live gateway refuses by name whatever only a sandbox does, and says what it is', async () => {
     const gateway = await testGateway({ config: { ...OWN, mode: 'live' } });
     expect(await gateway.mock('/about')).toMatchObject({ mode: 'live', sandbox: false });
     const ask = async (path: string, method = 'POST', body?: string) => {

@@ -30,7 +30,7 @@ describe.each(['mqtt', 'http'] as const)('a payment over %s', (transport) => {
   const connecting = (gateway: TestGateway) => (identity: typeof BOX1) =>
     connectFakeBox({ gateway, identity, transport });
 
-  it('CBK-7 is told to the box that shows the order, with its push', async () => {
+  it('CBK-7 a payment is sent to the box that shows the order, with its push', async () => {
     const gateway = await payingGateway();
     const connect = connecting(gateway);
     const [box1, box2] = [await connect(BOX1), await connect(BOX2)];
@@ -46,7 +46,7 @@ describe.each(['mqtt', 'http'] as const)('a payment over %s', (transport) => {
     expect(box2.of('payment')).toEqual([]);
   });
 
-  it('MSG-6 MSG-7 is repeated at each welcome until it is reported, and each report is acknowledged', async () => {
+  it('MSG-6 MSG-7 a payment is repeated at each welcome until it is reported, and each report is acknowledged', async () => {
     const gateway = await payingGateway();
     const connect = connecting(gateway);
     const transactionId = await pay(gateway);
@@ -76,7 +76,7 @@ describe.each(['mqtt', 'http'] as const)('a payment over %s', (transport) => {
   });
 });
 
-it('MSG-7 is said again every 10 s for as long as the box does not report it', async () => {
+it('MSG-7 a payment is repeated every 10 s for as long as the box does not report it', async () => {
   const clock = new VirtualClock();
   const gateway = await payingGateway({ clock });
   const box = await connectFakeBox({ gateway, identity: BOX1, transport: 'mqtt' });
@@ -97,7 +97,7 @@ const noticesOf = (box: { of(type: 'payment'): { transactionId: string }[] }) =>
   ...new Set(box.of('payment').map(({ transactionId }) => transactionId)),
 ];
 
-it('MSG-7 waits in the store for a box that has 100 to answer, also when they come while it is there', async () => {
+it('MSG-7 a payment waits in the store for a box that has 100 to answer, also when they come while it is there', async () => {
   const gateway = await payingGateway();
   const box = await connectFakeBox({ gateway, identity: BOX1, transport: 'mqtt' });
   const ids: string[] = [];
@@ -109,7 +109,7 @@ it('MSG-7 waits in the store for a box that has 100 to answer, also when they co
   expect(noticesOf(box)).toEqual(ids);
 });
 
-it('MSG-7 is said at most 100 at a time, the oldest first, the others as those are reported', async () => {
+it('MSG-7 payments are sent at most 100 at a time, the oldest first, the others as those are reported', async () => {
   const gateway = await payingGateway();
   const all: string[] = [];
   for (let n = 0; n < 130; n += 1) all.push(await pay(gateway));
@@ -124,7 +124,7 @@ it('MSG-7 is said at most 100 at a time, the oldest first, the others as those a
 });
 
 describe('CBK-7', () => {
-  it('CBK-7 is told to every box of the account when no box has shown an order of it', async () => {
+  it('CBK-7 a payment is sent to every box of the account when no box has shown an order of it', async () => {
     const gateway = await payingGateway();
     const boxes = [];
     for (const identity of [BOX1, BOX2, BOX4]) {
@@ -138,7 +138,7 @@ describe('CBK-7', () => {
     expect(box4?.of('payment')).toEqual([]);
   });
 
-  it('CBK-7 tells no box of a debit', async () => {
+  it('CBK-7 a debit is sent to no box', async () => {
     const gateway = await payingGateway();
     const box = await connectFakeBox({ gateway, identity: BOX1, transport: 'mqtt' });
     await pay(gateway, { transType: 'D' });
@@ -156,7 +156,7 @@ describe('CBK-7', () => {
 });
 
 describe('MSG-6', () => {
-  it('MSG-6 acknowledges an end once it is stored, again when it is repeated, and one of a stranger', async () => {
+  it('MSG-6 the gateway acknowledges an end once it is stored, again when it is repeated, and one of a stranger', async () => {
     const gateway = await payingGateway();
     const box = await connectFakeBox({ gateway, identity: BOX1, transport: 'mqtt' });
     await gateway.sendQr();
@@ -175,7 +175,7 @@ describe('MSG-6', () => {
     expect(gateway.logged('report-ignored').map((it) => it.type)).toEqual(['ended', 'paid']);
   });
 
-  it('MSG-6 takes no report of a payment from a box that was not told', async () => {
+  it('MSG-6 the gateway ignores a report of a payment from a box that was not told', async () => {
     const gateway = await payingGateway();
     const other = await connectFakeBox({ gateway, identity: BOX4, transport: 'mqtt' });
     const transactionId = await pay(gateway);

@@ -19,7 +19,7 @@ async function ask(origin: string, path = '/readyz'): Promise<{ status: number; 
 }
 
 describe('/readyz of a gateway alone', () => {
-  it('STO-7 says that it takes calls, or why not, while /livez says that it runs', async () => {
+  it('STO-7 /readyz says that the gateway accepts calls, or why not, while /livez says that it runs', async () => {
     const dataDir = await temporaryFolder();
     const gateway = await testGateway({ dataDir, config: { mqtt: null } });
     expect(await ask(gateway.origin)).toEqual({ status: 200, body: { status: 'ok' } });
@@ -35,7 +35,7 @@ describe('/readyz of a gateway alone', () => {
     await eventually('calls again', async () => (await ask(gateway.origin)).status === 200);
   });
 
-  it('STO-7 tells a proxy that asks that it stops, before it takes no connection any more', async () => {
+  it('STO-7 /readyz tells a proxy that asks that the gateway stops, before it accepts no connection any more', async () => {
     const gateway = await testGateway({ config: { mqtt: null } });
     expect((await ask(gateway.origin)).status).toBe(200);
     const closed = gateway.close();
@@ -62,7 +62,7 @@ describe('whether a process takes calls', () => {
     return { clock, answer, stop, isStopped: () => isStopped };
   };
 
-  it('is said once more at its end to a proxy that has just asked', async () => {
+  it('readiness is answered once more at the end to a proxy that has just asked', async () => {
     const { clock, answer, stop, isStopped } = await setUp();
     expect(await answer()).toBe(200);
     await clock.advance(4_999);
@@ -73,7 +73,7 @@ describe('whether a process takes calls', () => {
     await stopping;
   });
 
-  it('is waited for by nobody who has stopped asking, and never for long', async () => {
+  it('readiness waits for no proxy that has stopped asking, and never for long', async () => {
     const { clock, answer, stop, isStopped } = await setUp();
     await answer();
     const stopping = stop();
@@ -86,7 +86,7 @@ describe('whether a process takes calls', () => {
     expect([isStopped(), other.isStopped()]).toEqual([true, true]);
   });
 
-  it('is asked of the store every 2 s while it is well, and every second while it is not', async () => {
+  it('readiness is asked of the store every 2 s while it is healthy, and every second while it is not', async () => {
     const clock = new VirtualClock();
     const answers: PromiseWithResolvers<void>[] = [];
     const check = () => {
@@ -119,7 +119,7 @@ describe('whether a process takes calls', () => {
     expect(await readiness.problem()).toBe('the MQTT broker is not connected');
   });
 
-  it('is waited for again by whoever asks rarely: what was known is too old by then', async () => {
+  it('readiness waits for the store again where a proxy asks rarely: the last answer is too old by then', async () => {
     const clock = new VirtualClock();
     let isBroken = false;
     const check = async () => {
@@ -132,7 +132,7 @@ describe('whether a process takes calls', () => {
     expect(await readiness.problem()).toBe('the disk is out');
   });
 
-  it('is told at once while the store is slow, and refused once that has not answered for 5 s', async () => {
+  it('readiness is answered at once while the store is slow, and refused once that has not answered for 5 s', async () => {
     const clock = new VirtualClock();
     let hanging: Promise<void> | undefined;
     const { readiness } = new Health(clock, { check: async () => hanging }, NO_CLOCK, () => true);
@@ -147,7 +147,7 @@ describe('whether a process takes calls', () => {
     expect(asked).toEqual([undefined, undefined, late(5_000), late(2_000)]);
   });
 
-  it('is refused after 2 s where nothing is known yet, and at once from then on', async () => {
+  it('readiness is refused after 2 s where nothing is known yet, and at once from then on', async () => {
     const clock = new VirtualClock();
     const check = () => new Promise<void>(() => undefined);
     const health = new Health(clock, { check }, NO_CLOCK, () => true);

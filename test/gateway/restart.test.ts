@@ -2,8 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { VirtualClock } from '../../src/lib/virtual-clock.ts';
 import { connectFakeBox } from '../support/fake-box.ts';
 import { eventually } from '../support/net.ts';
-import { PROGRAMS, without } from '../support/programs.ts';
-import { ENGINES, postgresServer } from '../support/stores.ts';
+import { ENGINES, missing, note, postgresServer } from '../support/stores.ts';
 import {
   BOX1,
   GENERATE,
@@ -27,7 +26,7 @@ describe.each(ENGINES)('a gateway on the data of an earlier run, in $name', ({ m
   };
 
   describe.skipIf(missing)('takes it up', () => {
-    it('MSG-7 tells a payment until it is reported', async () => {
+    it('MSG-7 a gateway after a restart sends a payment until it is reported', async () => {
       const options = await onStore({ callback: { url: (await partnerServer(processed)).url } });
       const first = await testGateway(options);
       const transactionId = String((await first.testCallback()).body.message);
@@ -49,7 +48,7 @@ describe.each(ENGINES)('a gateway on the data of an earlier run, in $name', ({ m
       expect((await box.next('payment')).transactionId).toBe(fresh);
     });
 
-    it('SYN-4 continues a callback at its place in the retry schedule', async () => {
+    it('SYN-4 a gateway after a restart continues a callback at its place in the retry schedule', async () => {
       const clock = new VirtualClock();
       const partner = await partnerServer(status(500), status(500), processed);
       const options = await onStore({ clock, callback: { url: partner.url }, config: { mqtt: null } });
@@ -72,7 +71,7 @@ describe.each(ENGINES)('a gateway on the data of an earlier run, in $name', ({ m
       expect(new Set(partner.calls.map((it) => it.body)).size).toBe(1);
     });
 
-    it('SYN-4 SYN-5 makes an attempt anew that the end of the earlier run cut off', async () => {
+    it('SYN-4 SYN-5 a gateway after a restart makes an attempt anew that the end of the earlier run cut off', async () => {
       const clock = new VirtualClock();
       const partner = await partnerServer(() => undefined, processed);
       const options = await onStore({ clock, callback: { url: partner.url }, config: { mqtt: null } });
@@ -90,7 +89,7 @@ describe.each(ENGINES)('a gateway on the data of an earlier run, in $name', ({ m
       expect(callback?.attempts).toHaveLength(1);
     });
 
-    it('SYN-1 SYN-4 SYN-5 brings what is owed to the URL that the partner has now, else to the one it had', async () => {
+    it('SYN-1 SYN-4 SYN-5 a gateway after a restart sends callbacks to the URL that the partner has now, else to the one it had', async () => {
       const clock = new VirtualClock();
       const [wrong, right] = [await partnerServer(status(500)), await partnerServer(status(500), processed)];
       const given = await onStore({ clock, config: { mqtt: null } });
@@ -114,7 +113,7 @@ describe.each(ENGINES)('a gateway on the data of an earlier run, in $name', ({ m
       expect(new Set([...wrong.calls, ...right.calls].map((it) => it.body)).size).toBe(1);
     });
 
-    it('SND-4 SND-5 ends a push that nobody answered, and withdraws it at the next welcome', async () => {
+    it('SND-4 SND-5 a gateway after a restart ends a push that nobody answered, and withdraws it at the next welcome', async () => {
       const options = await onStore();
       const first = await testGateway(options);
       const silent = await connectFakeBox({
@@ -133,7 +132,7 @@ describe.each(ENGINES)('a gateway on the data of an earlier run, in $name', ({ m
       expect((await box.next('withdraw')).pushId).toBe(pushId);
     });
 
-    it('MSG-7 SYN-4 tells box and partner the rest of a payment that an earlier run began to tell', async () => {
+    it('MSG-7 SYN-4 a gateway after a restart tells box and partner the rest of a payment that an earlier run began to report', async () => {
       const clock = new VirtualClock();
       const partner = await partnerServer(status(500), processed);
       const options = await onStore({ clock, callback: { url: partner.url }, config: { mqtt: null } });
@@ -166,12 +165,10 @@ describe.each(ENGINES)('a gateway on the data of an earlier run, in $name', ({ m
   });
 });
 
-const { missing, note } = without(PROGRAMS.postgres);
-
 describe.skipIf(missing)(`a gateway whose database goes away${note}`, () => {
   const server = postgresServer();
 
-  it('ERR-2 MSG-6 answers E05 and acknowledges nothing, and goes on when it is back', async () => {
+  it('ERR-2 MSG-6 a gateway whose database goes away answers E05 and acknowledges nothing, and goes on when it is back', async () => {
     const partner = await partnerServer(processed);
     const config = { databaseUrl: await server().database() };
     const gateway = await testGateway({ config, callback: { url: partner.url } });

@@ -22,7 +22,7 @@ describe.each(['mqtt', 'http'] as const)('a session over %s', (transport) => {
     (change: Partial<FakeBoxOptions> = {}) =>
       connectFakeBox({ gateway, identity: BOX1, transport, ...change });
 
-  it('MSG-2 MSG-4 begins with the welcome, which names the linked account', async () => {
+  it('MSG-2 MSG-4 a session begins with the welcome, which names the linked account', async () => {
     const gateway = await testGateway();
     const box = await connecting(gateway)();
     const { bankAccount, bankCode, userBankName } = ACCOUNT;
@@ -38,7 +38,7 @@ describe.each(['mqtt', 'http'] as const)('a session over %s', (transport) => {
     });
   });
 
-  it('MSG-10 begins with the pushes that the box may show', async () => {
+  it('MSG-10 a session begins with the pushes that the box may show', async () => {
     const gateway = await testGateway({ callback: { url: (await partnerServer(processed)).url } });
     const connect = connecting(gateway);
     const openPushIds = async (shownPushId: string) => {
@@ -66,7 +66,7 @@ describe.each(['mqtt', 'http'] as const)('a session over %s', (transport) => {
     expect(await openPushIds(pushId)).toEqual([]);
   });
 
-  it('MSG-4 begins with null for a box that is not linked', async () => {
+  it('MSG-4 a session begins with null for a box that is not linked', async () => {
     const gateway = await testGateway();
     const box = await connecting(gateway)({ identity: BOX3 });
     expect((await box.next('welcome')).link).toBeNull();
@@ -87,7 +87,7 @@ describe.each(['mqtt', 'http'] as const)('a session over %s', (transport) => {
     expect((await gateway.sendQr()).body.message).toBe('BOX_OFFLINE');
   });
 
-  it('MSG-4 does not count what comes before the welcome', async () => {
+  it('MSG-4 a session ignores what comes before the welcome', async () => {
     const gateway = await testGateway({ callback: { url: (await partnerServer(processed)).url } });
     await gateway.testCallback();
     const [payment] = await gateway.mock('/payments');
@@ -103,7 +103,7 @@ describe.each(['mqtt', 'http'] as const)('a session over %s', (transport) => {
     expect(box.received.map((it) => it.type)).toEqual(['welcome', 'payment']);
   });
 
-  it('MSG-4 lasts, however often an agent with the secret but another serial number asks for one', async () => {
+  it('MSG-4 a session lasts, however often an agent with the secret but another serial number asks for one', async () => {
     const gateway = await testGateway();
     const connect = connecting(gateway);
     const box = await connect();
@@ -119,7 +119,7 @@ describe.each(['mqtt', 'http'] as const)('a session over %s', (transport) => {
     expect(gateway.logged('box-disconnected')).toEqual([]);
   });
 
-  it('MSG-11 is told each time that it is heard, and that is not among what the gateway tells of itself', async () => {
+  it('MSG-11 a session answers each heartbeat, and the gateway does not list that among its messages', async () => {
     const gateway = await testGateway();
     const box = await connecting(gateway)();
     await Promise.all(Array.from({ length: 3 }, () => box.send({ type: 'alive' })));
@@ -129,7 +129,7 @@ describe.each(['mqtt', 'http'] as const)('a session over %s', (transport) => {
     expect(wire.entries.filter(({ body }) => body?.type === 'alive' || body?.type === 'heard')).toEqual([]);
   });
 
-  it('MSG-8 ends the older one, which is told', async () => {
+  it('MSG-8 a session ends the older one, which is told', async () => {
     const gateway = await testGateway();
     const connect = connecting(gateway);
     const older = await connect();
@@ -143,7 +143,7 @@ describe.each(['mqtt', 'http'] as const)('a session over %s', (transport) => {
     expect(gateway.logged('box-disconnected')).toEqual([]);
   });
 
-  it('MSG-8 is not ended by its own repeated hello', async () => {
+  it('MSG-8 a session is not ended by its own repeated hello', async () => {
     const gateway = await testGateway();
     const box = await connecting(gateway)();
     await box.hello();
@@ -152,7 +152,7 @@ describe.each(['mqtt', 'http'] as const)('a session over %s', (transport) => {
     expect((await gateway.sendQr()).status).toBe(200);
   });
 
-  it('PRE-3 BOX-HTTP-3 is over at once when the box vanishes', async () => {
+  it('PRE-3 BOX-HTTP-3 a session is over at once when the box vanishes', async () => {
     const gateway = await testGateway();
     const box = await connecting(gateway)();
     expect(await online(gateway)).toEqual([BOX1.terminalCode]);
@@ -160,7 +160,7 @@ describe.each(['mqtt', 'http'] as const)('a session over %s', (transport) => {
     await eventually('offline', async () => (await online(gateway)).length === 0);
   });
 
-  it('MSG-3 drops unknown fields', async () => {
+  it('MSG-3 a session drops unknown fields', async () => {
     const gateway = await testGateway();
     const box = await connecting(gateway)({ hello: false });
     const { terminalCode, serialNumber } = BOX1;

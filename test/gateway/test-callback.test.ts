@@ -6,6 +6,7 @@ import {
   BOX2,
   BOX4,
   expectRefused,
+  expectRefusedInOrder,
   FOREIGN_ACCOUNT,
   OTHER_ACCOUNT,
   partnerServer,
@@ -91,11 +92,7 @@ describe('CBK', () => {
 
   it('CBK-2 refuses in its order when several things are wrong, and last a partner without an endpoint', async () => {
     const gateway = await testGateway();
-    for (const [i, [code]] of WRONG.entries()) {
-      const change: Record<string, unknown> = {};
-      for (const [, its] of WRONG.slice(i).reverse()) Object.assign(change, its);
-      expect((await gateway.testCallback(change)).body.message).toBe(code);
-    }
+    await expectRefusedInOrder(WRONG, (change) => gateway.testCallback(change));
     expect((await gateway.testCallback()).body.message).toBe('E76');
     expect(await gateway.mock('/payments')).toEqual([]);
   });

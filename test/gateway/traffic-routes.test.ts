@@ -74,7 +74,7 @@ describe('GET /_mock/wire', () => {
     },
   );
 
-  it('tells no password, token, checkSum or seal', async () => {
+  it('GET /_mock/wire shows no password, token, checkSum or seal', async () => {
     const { gateway } = await session('mqtt');
     await gateway.post(SEND_QR, '{"checkSum":"feed","amount":');
     const text = JSON.stringify(await told(gateway));
@@ -86,7 +86,7 @@ describe('GET /_mock/wire', () => {
     expect(text).not.toMatch(/eyJ/);
   });
 
-  it('tells refusals, calls of strangers as of nobody, and what admins have changed', async () => {
+  it('GET /_mock/wire shows refusals, calls of strangers as of nobody, and what admins have changed', async () => {
     const gateway = await testGateway();
     await gateway.generate();
     await gateway.sendQr();
@@ -113,7 +113,7 @@ describe('GET /_mock/wire', () => {
     ]);
   });
 
-  it('tells a part, and refuses another question', async () => {
+  it('GET /_mock/wire shows a part, and refuses another question', async () => {
     const { gateway } = await session('http');
     const all = await told(gateway);
     const part = await told(gateway, `?since=${all.next - 2}&limit=1`);
@@ -124,7 +124,7 @@ describe('GET /_mock/wire', () => {
     }
   });
 
-  it('is for admins only', async () => {
+  it('GET /_mock/wire is for admins only', async () => {
     const gateway = await testGateway({ config: { adminToken: 'An-admin-token-of-a-test' } });
     expect((await fetch(`${gateway.origin}/_mock/wire`)).status).toBe(401);
     // What strangers try is not heard of: they could displace what admins did.

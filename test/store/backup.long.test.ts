@@ -20,8 +20,7 @@ import { connectFakeBox } from '../support/fake-box.ts';
 import { keptLog } from '../support/kept-log.ts';
 import { eventually, temporaryFolder } from '../support/net.ts';
 import { paybox, payboxToEnd } from '../support/processes.ts';
-import { PROGRAMS, without } from '../support/programs.ts';
-import { postgresServer } from '../support/stores.ts';
+import { missing, note, postgresServer } from '../support/stores.ts';
 
 /** So that a copy takes a while. */
 const BALLAST_BYTES = 24_000_000;
@@ -58,7 +57,6 @@ describe('a copy that the engine gives up', () => {
   });
 });
 
-const { missing, note } = without(PROGRAMS.postgres);
 const disk = withoutDisks('memory');
 
 type Payment = { transactionId: string };

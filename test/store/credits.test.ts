@@ -35,7 +35,7 @@ describe.each(ENGINES)('credits on $name', ({ missing, places }) => {
   const place = places();
 
   describe.skipIf(missing)('are stored', () => {
-    it('CRE-1 CRE-2 once with payment, notice and callback, by the key of the source or by the bank', async () => {
+    it('CRE-1 CRE-2 a credit is stored once with payment, notice and callback, by the key of the source or by the bank', async () => {
       const store = await opened(await place());
       await store.orders.add(order('a', { amount: AMOUNT }));
       expect(await paid(store, { id: 'x', reference: 'FT1' })).toMatchObject({ kind: 'payment', due: null });
@@ -57,7 +57,7 @@ describe.each(ENGINES)('credits on $name', ({ missing, places }) => {
       expect((await store.orders.find('a'))?.status).toBe('paid');
     });
 
-    it('CRE-2 once when two sources tell at the same time', async () => {
+    it('CRE-2 a credit is stored once when two sources report it at the same time', async () => {
       const store = await opened(await place());
       const results = await Promise.all(
         Array.from({ length: 8 }, (_, n) =>
@@ -68,14 +68,14 @@ describe.each(ENGINES)('credits on $name', ({ missing, places }) => {
       expect(await counted(store)).toEqual({ credits: 1, payments: 1, callbacks: 1 });
     });
 
-    it('CRE-1 not at all when a part of them fails', async () => {
+    it('CRE-1 a credit is not stored at all when a part of it fails', async () => {
       const store = await opened(await place());
       await expect(tellCredit(store, credit('x'), { notices: [...told, ...told] })).rejects.toThrow();
       expect(await counted(store)).toEqual({ credits: 0, payments: 0, callbacks: 0 });
       expect(await paid(store, { id: 'x' }, { orderRef: '' })).toMatchObject({ kind: 'payment' });
     });
 
-    it('CRE-4 without a payment for an unknown account, and when they are too old', async () => {
+    it('CRE-4 a credit is stored without a payment for an unknown account, and when it is too old', async () => {
       const store = await opened(await place());
       expect(await tellCredit(store, credit('x'), undefined)).toEqual({ kind: 'kept' });
       expect(await paid(store, { id: 'old', received_at_ms: 31 * DAY_MS })).toEqual({ kind: 'kept' });
@@ -86,7 +86,7 @@ describe.each(ENGINES)('credits on $name', ({ missing, places }) => {
       ]);
     });
 
-    it('MAT-5 with what is due: an open order goes on, an ended one ends, more than enough pays', async () => {
+    it('MAT-5 a credit is stored with what is due: an open order goes on, an ended one ends, more than enough pays', async () => {
       const store = await opened(await place());
       await store.history.begin('money');
       const made = order('a', { amount: 3 * AMOUNT, created_at_ms: 1 });
@@ -112,7 +112,7 @@ describe.each(ENGINES)('credits on $name', ({ missing, places }) => {
       expect(notices.map(({ due }) => due?.paid)).toEqual([AMOUNT, 2 * AMOUNT, undefined, 4 * AMOUNT]);
     });
 
-    it('CRE-5 late, and told so again after a restart', async () => {
+    it('CRE-5 a late credit is stored as late, and reported so again after a restart', async () => {
       const at = await place();
       const first = await opened(at);
       await paid(first, { id: 'x', late: 1 }, { orderRef: '' });
@@ -121,7 +121,7 @@ describe.each(ENGINES)('credits on $name', ({ missing, places }) => {
       expect(notices).toMatchObject([{ id: 'x', late: true, due: null, repeated: false }]);
     });
 
-    it('CRE-5 late once they are old news where the box gets them, also without the word of the gateway', async () => {
+    it('CRE-5 a credit is late once it is old news where the box gets it, also without the word of the gateway', async () => {
       const store = await opened(await place());
       await paid(store, { id: 'x' }, { orderRef: '' });
       await pay(store, 't', { notices: told });
@@ -138,7 +138,7 @@ describe.each(ENGINES)('credits on $name', ({ missing, places }) => {
       ]);
     });
 
-    it('MSG-14 late once the gateway says that they are no news, and from then on', async () => {
+    it('MSG-14 a credit is late once the gateway says that it is no news, and from then on', async () => {
       const store = await opened(await place());
       await pay(store, 't', { notices: told });
       const late = async (isNews: boolean) =>
@@ -149,7 +149,7 @@ describe.each(ENGINES)('credits on $name', ({ missing, places }) => {
       expect(await store.payments.noticesOf(['t'])).toMatchObject([{ late: 1, reported_at_ms: null }]);
     });
 
-    it('CRE-7 for 30 days, as long as their payment is there, and codes as long as their order', async () => {
+    it('CRE-7 a credit is stored for 30 days, as long as its payment is there, and codes as long as their order', async () => {
       const store = await opened(await place());
       const nowMs = 100 * DAY_MS;
       const rows = { created_at_ms: nowMs - 31 * DAY_MS, updated_at_ms: nowMs - 31 * DAY_MS };

@@ -6,11 +6,9 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { partnerServer, processed, type TestGateway, testGateway } from '../gateway/harness.ts';
 import { eventually, freePort, temporaryFolder } from '../support/net.ts';
 import { type PostgresReplica, startReplica } from '../support/postgres.ts';
-import { PROGRAMS, without } from '../support/programs.ts';
 import { startProxy, type TcpProxy } from '../support/proxy.ts';
-import { postgresServer } from '../support/stores.ts';
+import { missing, note, postgresServer } from '../support/stores.ts';
 
-const { missing, note } = without(PROGRAMS.postgres);
 const PAYMENTS = 'select id, seq::int as seq from payments order by seq';
 
 describe.skipIf(missing)(`a gateway whose PostgreSQL fails over while it runs${note}`, () => {

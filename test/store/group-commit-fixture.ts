@@ -3,10 +3,8 @@ import { expect, onTestFinished } from 'vitest';
 import type { Store } from '../../src/gateway/store/store.ts';
 import { eventually, temporaryFolder } from '../support/net.ts';
 import { signalTo } from '../support/processes.ts';
-import { PROGRAMS, without } from '../support/programs.ts';
 import { postgresServer } from '../support/stores.ts';
 
-export const { missing, note } = without(PROGRAMS.postgres);
 export const WRITER = `select pid from pg_locks where locktype = 'advisory' and granted
   and database = (select oid from pg_database where datname = current_database())`;
 export const SECOND = `select pid from pg_stat_activity where datname = current_database() and application_name = 'paybox-gateway'

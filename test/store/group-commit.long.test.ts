@@ -1,7 +1,8 @@
 import pg from 'pg';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { eventually } from '../support/net.ts';
-import { groupCommits, ids, missing, note, SECOND, WRITER } from './group-commit-fixture.ts';
+import { missing, note } from '../support/stores.ts';
+import { groupCommits, ids, SECOND, WRITER } from './group-commit-fixture.ts';
 import { opened, order } from './rows.ts';
 
 describe.skipIf(missing)(`a commit in PostgreSQL that waits for the disk outside its connection${note}`, () => {

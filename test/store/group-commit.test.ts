@@ -2,7 +2,8 @@ import { describe, expect, it } from 'vitest';
 import { GroupCommit } from '../../src/gateway/store/engines/group-commit.ts';
 import { keptLog } from '../support/kept-log.ts';
 import { eventually, eventuallyDone } from '../support/net.ts';
-import { groupCommits, ids, missing, note, WRITER } from './group-commit-fixture.ts';
+import { missing, note } from '../support/stores.ts';
+import { groupCommits, ids, WRITER } from './group-commit-fixture.ts';
 import { opened, order } from './rows.ts';
 
 describe.skipIf(missing)(`a commit in PostgreSQL that waits for the disk outside its connection${note}`, () => {

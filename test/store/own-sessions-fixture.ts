@@ -4,12 +4,10 @@ import type { Store } from '../../src/gateway/store/store.ts';
 import { keptLog } from '../support/kept-log.ts';
 import { eventuallyDone, temporaryFolder } from '../support/net.ts';
 import { signalTo } from '../support/processes.ts';
-import { PROGRAMS, without } from '../support/programs.ts';
 import { startProxy } from '../support/proxy.ts';
 import { postgresServer } from '../support/stores.ts';
 import { opened, order } from './rows.ts';
 
-export const { missing, note } = without(PROGRAMS.postgres);
 const LOCKS = `from pg_locks where locktype = 'advisory'
   and database = (select oid from pg_database where datname = current_database())`;
 

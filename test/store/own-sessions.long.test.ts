@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { eventually } from '../support/net.ts';
-import { missing, noFolder, note, ownSessions, stopped, works } from './own-sessions-fixture.ts';
+import { missing, note } from '../support/stores.ts';
+import { noFolder, ownSessions, stopped, works } from './own-sessions-fixture.ts';
 import { opened, order, pay } from './rows.ts';
 
 describe.skipIf(missing)(`a gateway whose own session with PostgreSQL hangs${note}`, () => {

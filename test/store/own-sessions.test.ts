@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import type { Store } from '../../src/gateway/store/store.ts';
 import { eventually } from '../support/net.ts';
-import { missing, noFolder, note, ownSessions, stopped, works } from './own-sessions-fixture.ts';
+import { missing, note } from '../support/stores.ts';
+import { noFolder, ownSessions, stopped, works } from './own-sessions-fixture.ts';
 import { opened, order } from './rows.ts';
 
 describe.skipIf(missing)(`a gateway whose own session with PostgreSQL hangs${note}`, () => {

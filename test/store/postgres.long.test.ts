@@ -5,8 +5,8 @@ import type { Store } from '../../src/gateway/store/store.ts';
 import { ConfigError, MissingPeerError } from '../../src/lib/errors.ts';
 import { freePort, temporaryFolder } from '../support/net.ts';
 import { startProxy } from '../support/proxy.ts';
-import { postgresServer } from '../support/stores.ts';
-import { at, missing, note } from './postgres-fixture.ts';
+import { missing, note, postgresServer } from '../support/stores.ts';
+import { at } from './postgres-fixture.ts';
 import { opened, order } from './rows.ts';
 
 describe.skipIf(missing)(`a store in PostgreSQL${note}`, () => {

@@ -7,8 +7,7 @@ import { openStore, type Store } from '../../src/gateway/store/store.ts';
 import { ConfigError } from '../../src/lib/errors.ts';
 import { keptLog } from '../support/kept-log.ts';
 import { eventually, temporaryFolder } from '../support/net.ts';
-import { postgresServer } from '../support/stores.ts';
-import { missing, note } from './postgres-fixture.ts';
+import { missing, note, postgresServer } from '../support/stores.ts';
 import { BOX, opened, order, pay } from './rows.ts';
 
 const locks = "select pid from pg_locks where locktype = 'advisory' and granted";

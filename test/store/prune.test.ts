@@ -29,7 +29,7 @@ describe.each(ENGINES)('pruning on $name', ({ missing, places }) => {
   const place = places();
 
   describe.skipIf(missing)('deletes', () => {
-    it('what is older than 30 days, with all that hangs on it, and leaves the rest', async () => {
+    it('pruning deletes what is older than 30 days, with all that hangs on it, and leaves the rest', async () => {
       const store = await opened(await place());
       for (const [id, days] of [
         ['old', 31],
@@ -55,7 +55,7 @@ describe.each(ENGINES)('pruning on $name', ({ missing, places }) => {
       expect(await prune(store)).toMatchObject({ orders: 0, payments: 0, qrCodes: 0 });
     });
 
-    it('the oldest beyond a number, over many batches', async () => {
+    it('pruning deletes the oldest beyond a number, over many batches', async () => {
       const store = await opened(await place());
       for (let i = 0; i < 250; i += 1) {
         await store.orders.add(order(`o${i}`, { created_at_ms: NOW_MS }));
@@ -68,7 +68,7 @@ describe.each(ENGINES)('pruning on $name', ({ missing, places }) => {
       expect(await paymentIds(store)).toEqual(['t247', 't248', 't249']);
     });
 
-    it('no order that a box may still show, whatever its age and number', async () => {
+    it('pruning deletes no order that a box may still show, whatever its age and number', async () => {
       const store = await opened(await place());
       for (const id of ['shown', 'sent', 'cancelled', 'unsure', 'over', 'ended']) {
         const expires_at_ms = NOW_MS - DAY_MS + (id === 'over' ? 0 : 1);
@@ -83,7 +83,7 @@ describe.each(ENGINES)('pruning on $name', ({ missing, places }) => {
       expect(await store.orders.pushesOf(['shown', 'over', 'ended'])).toHaveLength(1);
     });
 
-    it('the pushes of an order that is asked for again and again, but not the newest', async () => {
+    it('pruning deletes the pushes of an order that is asked for again and again, but not the newest', async () => {
       const store = await opened(await place());
       for (const [n, days] of [31, 31, 29, 1].entries()) {
         const atMs = NOW_MS - days * DAY_MS;
@@ -97,7 +97,7 @@ describe.each(ENGINES)('pruning on $name', ({ missing, places }) => {
       expect(await pushIds(store, 'a')).toEqual(['p3']);
     });
 
-    it('the oldest pushes beyond a number, but none that a box may still show or that an order goes by', async () => {
+    it('pruning deletes the oldest pushes beyond a number, but none that a box may still show or that an order goes by', async () => {
       const store = await opened(await place());
       const over = NOW_MS - 2 * DAY_MS;
       const expiries: Record<number, number> = { 1: NOW_MS + 1, 2: over, 3: NOW_MS - 31 * DAY_MS, 4: NOW_MS };
@@ -114,7 +114,7 @@ describe.each(ENGINES)('pruning on $name', ({ missing, places }) => {
       expect(await pushIds(store, 'a')).toEqual(['p0', 'p1', 'p4', 'p249']);
     });
 
-    it('no payment that a box has not reported or that a partner is to be told, nor stops at many of them', async () => {
+    it('pruning deletes no payment that a box has not reported or that a partner is to be told, nor stops at many of them', async () => {
       const store = await opened(await place());
       for (let i = 0; i < 110; i += 1) await pay(store, `unreported ${i}`, { notices: told });
       await pay(store, 'pending', { callback: callback('c1') });
@@ -124,7 +124,7 @@ describe.each(ENGINES)('pruning on $name', ({ missing, places }) => {
       expect((await store.callbacks.nextDue('demo', 10)).map((it) => it.id)).toEqual(['c1']);
     });
 
-    it('no payment by its age whose callback has failed, but by its number, which it tells', async () => {
+    it('pruning deletes no payment by its age whose callback has failed, but by its number, which it logs', async () => {
       const store = await opened(await place());
       for (const id of ['a', 'b']) await pay(store, id, { callback: callback(`c ${id}`) });
       const after = { url: 'u', status: 'failed', warning: null, tries: 1, next_at_ms: 9 } as const;
@@ -177,7 +177,7 @@ describe.each(ENGINES)('pruning on $name', ({ missing, places }) => {
       expect(lines.filter((it) => it.event === 'clock-jumped')).toHaveLength(1);
     });
 
-    it('nothing that was made while the calendar was set back', async () => {
+    it('pruning deletes nothing that was made while the calendar was set back', async () => {
       const store = await opened(await place());
       for (const [id, days] of [
         ['old', 32],
@@ -194,7 +194,7 @@ describe.each(ENGINES)('pruning on $name', ({ missing, places }) => {
       expect(await pushIds(store, 'wrong')).toEqual(['p wrong']);
     });
 
-    it('at the start and every hour, and goes on after a failure', async () => {
+    it('pruning runs at the start and every hour, and goes on after a failure', async () => {
       const given = await place();
       const first = await opened(given);
       const clock = new VirtualClock(NOW_MS);

@@ -133,7 +133,7 @@ describe.each(ENGINES)('credits on $name', ({ missing, places }) => {
   const place = places();
 
   describe.skipIf(missing)('are', () => {
-    it('CRE-9 one if one source tells the account and another its virtual account, in whatever order', async () => {
+    it('CRE-9 credits are one if one source names the account and another its virtual account, in whatever order', async () => {
       const views: View[] = [{ bank: MAIN }, { bank: V1 }, { bank: MAIN, virtual: V1 }];
       for (const first of [0, 1, 2]) {
         const store = await opened(await place());
@@ -143,7 +143,7 @@ describe.each(ENGINES)('credits on $name', ({ missing, places }) => {
       }
     });
 
-    it('CRE-9 two if they name different virtual accounts, each once', async () => {
+    it('CRE-9 credits are two if they name different virtual accounts, each once', async () => {
       const store = await opened(await place());
       const views = [{ bank: MAIN, virtual: V1 }, { bank: MAIN, virtual: V2 }, { bank: V1 }, { bank: V2 }];
       expect(await results(store, views)).toEqual(['payment', 'payment', 'duplicate', 'duplicate']);
@@ -151,7 +151,7 @@ describe.each(ENGINES)('credits on $name', ({ missing, places }) => {
       expect(new Set((await store.payments.newest(9)).map(({ id }) => id)).size).toBe(2);
     });
 
-    it('CRE-9 one by the virtual account of a payment request', async () => {
+    it('CRE-9 credits are one by the virtual account of a payment request', async () => {
       const store = await opened(await place());
       const request = { source: 'till', order_code: 7, virtual_account: 'VQRQ7', created_at_ms: 1, expires_at_ms: 9 };
       await store.orders.add(order('a', { bank_account: MAIN }), { request });
@@ -162,7 +162,7 @@ describe.each(ENGINES)('credits on $name', ({ missing, places }) => {
       expect(await store.paymentRequests.accountOf('another', 7)).toBeUndefined();
     });
 
-    it('CRE-9 paid when they are told again after their account has come into the system', async () => {
+    it('CRE-9 credits are paid when they are reported again after their account has come into the system', async () => {
       const store = await opened(await place());
       expect((await tell(store, { bank: 'NEW' }, { source: 'bank', source_id: 'x' }, false)).kind).toBe('kept');
       expect((await tell(store, { bank: 'NEW' }, { source: 'bank', source_id: 'x' }, false)).kind).toBe('duplicate');

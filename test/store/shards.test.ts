@@ -1,10 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { temporaryFolder } from '../support/net.ts';
-import { PROGRAMS, without } from '../support/programs.ts';
-import { postgresServer } from '../support/stores.ts';
+import { missing, note, postgresServer } from '../support/stores.ts';
 import { opened, order, pay } from './rows.ts';
-
-const { missing, note } = without(PROGRAMS.postgres);
 
 describe.skipIf(missing)(`shards of one PostgreSQL database${note}`, () => {
   const server = postgresServer();

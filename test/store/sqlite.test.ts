@@ -26,7 +26,7 @@ async function openedFile(dataDir: string, heard?: (query: CompiledQuery) => voi
 }
 
 describe('a store in a file', () => {
-  it('opens a folder whose first start broke off in mid-migration', async () => {
+  it('a store opens a folder whose first start broke off in mid-migration', async () => {
     const dataDir = await temporaryFolder();
     const file = join(dataDir, 'gateway.sqlite');
     const before = new DatabaseSync(file);
@@ -42,7 +42,7 @@ describe('a store in a file', () => {
     expect(await store.orders.newest(10)).toHaveLength(1);
   });
 
-  it('of a newer version is refused by name, and left as it is', async () => {
+  it('a store of a newer version is refused by name, and left as it is', async () => {
     const dataDir = await temporaryFolder();
     await (await opened({ dataDir })).close();
     const db = new DatabaseSync(join(dataDir, NAME));
@@ -55,13 +55,13 @@ describe('a store in a file', () => {
     });
   });
 
-  it('refuses a folder of its name', async () => {
+  it('a store refuses a folder of its name', async () => {
     const dataDir = await temporaryFolder();
     await mkdir(join(dataDir, NAME));
     await expect(opened({ dataDir })).rejects.toThrow(/dataDir: the store .*gateway\.sqlite cannot be opened/);
   });
 
-  it('names a second gateway as what has it open', async () => {
+  it('a store names a second gateway as what has it open', async () => {
     const dataDir = await temporaryFolder();
     await opened({ dataDir });
     await expect(opened({ dataDir })).rejects.toMatchObject({
@@ -70,7 +70,7 @@ describe('a store in a file', () => {
     });
   });
 
-  it('SYN-4 finds what is due to a partner, what it was not told yet and what failed by an index of all that is asked', async () => {
+  it('SYN-4 a store finds what is due to a partner, what it was not told yet and what failed by an index of all that is asked', async () => {
     const queries: CompiledQuery[] = [];
     const db = await openedFile(await temporaryFolder(), (query) => queries.push(query));
     const callbacks = new CallbackStore(db, keptLog().log);
@@ -93,7 +93,7 @@ describe('a store in a file', () => {
     expect(plans.slice(0, 3).join()).not.toContain('TEMP B-TREE');
   });
 
-  it('CHK-3 CBK-8 finds orders and payments by number, reference and code by an index', async () => {
+  it('CHK-3 CBK-8 a store finds orders and payments by number, reference and code by an index', async () => {
     const queries: CompiledQuery[] = [];
     const db = await openedFile(await temporaryFolder(), (query) => queries.push(query));
     const search = new Search(db, keptLog().log, new ModeHistory(db));
@@ -112,7 +112,7 @@ describe('a store in a file', () => {
     expect(plans.join()).toMatch(/orders_by_order_id.*payments_by_reference.*order_codes_1.*orders_of_code/s);
   });
 
-  it('MAT-2 MAT-3 finds the order of a credit by an index', async () => {
+  it('MAT-2 MAT-3 a store finds the order of a credit by an index', async () => {
     const queries: CompiledQuery[] = [];
     const db = await openedFile(await temporaryFolder(), (query) => queries.push(query));
     const finder = new MoneyTransaction(db, new ModeHistory(db)).ordersOf({ partner: 'demo', bankAccount: '1' });
@@ -132,7 +132,7 @@ describe('a store in a file', () => {
     expect(plans[2]).not.toContain('TEMP B-TREE');
   });
 
-  it('keeps whole or not at all what no longer fits, says why, and goes on when there is room again', async () => {
+  it('a store keeps whole or not at all what no longer fits, says why, and goes on when there is room again', async () => {
     const db = await openedFile(await temporaryFolder());
     const orders = new OrderStore(db, keptLog().log);
     const { rows } = await sql<{ page_count: number }>`pragma page_count`.execute(db);
@@ -189,7 +189,7 @@ describe('a store whose file is damaged', () => {
     expect(await anew.orders.newest(1)).toEqual([]);
   });
 
-  it('has an index that is not as its table says made anew, and all that it kept', async () => {
+  it('a damaged store has an index that is not as its table says made anew, and all that it kept', async () => {
     const { dataDir, file } = await filled();
     const before = await opened({ dataDir });
     for (const id of ['a', 'b', 'c']) await pay(before, id);
@@ -218,7 +218,7 @@ describe('a store whose file is damaged', () => {
     expect(lines).toHaveLength(1);
   });
 
-  it('begins anew, and says so, once it is emptied', async () => {
+  it('a damaged store begins anew, and logs it, once it is emptied', async () => {
     const { dataDir, file } = await filled();
     await truncate(file);
     const { log, lines } = keptLog();
@@ -263,7 +263,7 @@ describe('a store whose file goes away while it is open', () => {
     }
   });
 
-  it('keeps nothing of a write in hand, and goes on when the file is put back', async () => {
+  it('a store whose file goes away keeps nothing of a write in hand, and goes on when the file is back', async () => {
     const dataDir = await temporaryFolder();
     const away = `${dataDir}-away`;
     const db = await openedFile(dataDir);

@@ -7,7 +7,7 @@ describe.each(ENGINES)('the store on $name', ({ missing, places }) => {
   const place = places();
 
   describe.skipIf(missing)('keeps', () => {
-    it('out a second gateway', async () => {
+    it('the store keeps a second gateway out', async () => {
       const given = await place();
       await opened(given);
       const second = opened(given);

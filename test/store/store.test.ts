@@ -7,7 +7,7 @@ describe.each(ENGINES)('the store on $name', ({ missing, places }) => {
   const place = places();
 
   describe.skipIf(missing)('keeps', () => {
-    it('everything over a new start, in its order', async () => {
+    it('the store keeps everything over a restart, in its order', async () => {
       const given = await place();
       const made = { ...given, dataDir: join(given.dataDir, 'made', 'anew') };
       const first = await opened(made);
@@ -26,7 +26,7 @@ describe.each(ENGINES)('the store on $name', ({ missing, places }) => {
       expect(await second.setting('key', () => 'two')).toBe('one');
     });
 
-    it('every kind of number and text as it was', async () => {
+    it('the store keeps every kind of number and text as it was', async () => {
       const store = await opened(await place());
       const content = 'Đã nhận "50.000 ₫" 😀 \\';
       await store.orders.add(order('a', { content, amount: Number.MAX_SAFE_INTEGER }));
@@ -48,7 +48,7 @@ describe.each(ENGINES)('the store on $name', ({ missing, places }) => {
       ]);
     });
 
-    it('a payment whole or not at all', async () => {
+    it('the store keeps a payment whole or not at all', async () => {
       const store = await opened(await place());
       await store.orders.add(order('a'));
       const told = [BOX, BOX].map((terminal_code) => ({ terminal_code, push_id: null, told_at_ms: null }));
@@ -59,7 +59,7 @@ describe.each(ENGINES)('the store on $name', ({ missing, places }) => {
       expect((await store.orders.find('a'))?.status).toBe('paid');
     });
 
-    it('an order and the QR of its picture, both or neither', async () => {
+    it('the store keeps an order and the QR of its picture, both or neither', async () => {
       const store = await opened(await place());
       await store.orders.add(order('a'), { qrRef: 'ref a' });
       expect(await store.qrCodes.find('ref a')).toBe('qr-a');
@@ -69,13 +69,13 @@ describe.each(ENGINES)('the store on $name', ({ missing, places }) => {
       expect(await store.orders.find('b')).toBeUndefined();
     });
 
-    it('nothing of a push to an order that is not there', async () => {
+    it('the store keeps nothing of a push to an order that is not there', async () => {
       const store = await opened(await place());
       await expect(store.orders.startPush(push('p', 'gone'), undefined)).rejects.toThrow('order');
       expect(await store.orders.pushesOf(['gone'])).toEqual([]);
     });
 
-    it('the attempts of each callback in their order, and none of one that is not there', async () => {
+    it('the store keeps the attempts of each callback in their order, and none of one that is not there', async () => {
       const store = await opened(await place());
       for (const id of ['c1', 'c2']) await pay(store, `of ${id}`, { callback: { id, url: 'u', body: 'b' } });
       const after = { url: 'u', status: 'pending', warning: null, tries: 1, next_at_ms: 9 } as const;
@@ -97,7 +97,7 @@ describe.each(ENGINES)('the store on $name', ({ missing, places }) => {
       expect(await store.callbacks.pendingPartners()).toEqual(['demo']);
     });
 
-    it('SYN-5 what is owed to each partner, and has what failed tried again, part by part', async () => {
+    it('SYN-5 the store keeps the callbacks due to each partner, and has what failed retried, part by part', async () => {
       const store = await opened(await place());
       const ids = ['c1', 'c2', 'c3', 'c4'];
       for (const id of ids) await pay(store, `of ${id}`, { callback: { id, url: 'u', body: 'b' } });
@@ -125,7 +125,7 @@ describe.each(ENGINES)('the store on $name', ({ missing, places }) => {
       ]);
     });
 
-    it('one first report of each payment, whoever repeats it at once', async () => {
+    it('the store keeps one first report of each payment, whoever repeats it at once', async () => {
       const store = await opened(await place());
       await pay(store, 't', { notices: [{ terminal_code: BOX, push_id: null, told_at_ms: null }] });
       const reports = Array.from({ length: 5 }, () => store.payments.report('t', BOX, true, 6));
@@ -288,7 +288,7 @@ describe.each(ENGINES)('the store on $name', ({ missing, places }) => {
       expect((await pay(store, 'too late', { atMs: lastMs })).payment.order_ref).toBe('new');
     });
 
-    it('AGT-11 whether a box was told of a payment before, each box by itself', async () => {
+    it('AGT-11 the store knows whether a box was told of a payment before, each box by itself', async () => {
       const store = await opened(await place());
       const told = [BOX, 'VVB000002'].map((terminal_code) => ({
         terminal_code,

@@ -5,11 +5,9 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { CHECKED_TABLES } from '../../src/gateway/store/integrity/checksums.ts';
 import type { Store } from '../../src/gateway/store/store.ts';
 import { eventually, eventuallyDone, temporaryFolder } from '../support/net.ts';
-import { PROGRAMS, without } from '../support/programs.ts';
-import { ENGINES, postgresServer } from '../support/stores.ts';
+import { ENGINES, missing, note, postgresServer } from '../support/stores.ts';
 import { opened, order, pay } from './rows.ts';
 
-const { missing, note } = without(PROGRAMS.postgres);
 /** All that an order, its push and its payment are kept in. */
 const INSERTED = [
   ...['orders', 'order_codes', 'qr_codes', 'payment_requests', 'sales', 'pushes', 'credits', 'payments', 'notices'],

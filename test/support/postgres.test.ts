@@ -1,9 +1,6 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { startReplica } from './postgres.ts';
-import { PROGRAMS, without } from './programs.ts';
-import { postgresServer } from './stores.ts';
-
-const { missing, note } = without(PROGRAMS.postgres);
+import { missing, note, postgresServer } from './stores.ts';
 
 describe.skipIf(missing)(`a standby for tests${note}`, () => {
   const server = postgresServer();

@@ -13,13 +13,14 @@ export interface Engine {
   places(): () => Promise<StorePlace>;
 }
 
-const postgres = without(PROGRAMS.postgres);
+/** Whether PostgreSQL is missing here, and how to install it, for the name of a test. */
+export const { missing, note } = without(PROGRAMS.postgres);
 
 export const ENGINES: Engine[] = [
   { name: 'SQLite', missing: false, places: () => async () => ({ dataDir: await temporaryFolder() }) },
   {
-    name: `PostgreSQL${postgres.note}`,
-    missing: postgres.missing,
+    name: `PostgreSQL${note}`,
+    missing,
     places: () => {
       const server = postgresServer();
       return async () => ({ dataDir: await temporaryFolder(), databaseUrl: await server().database() });

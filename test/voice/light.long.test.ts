@@ -63,7 +63,7 @@ async function flashed(light: Light, command: string, changes: number): Promise<
 }
 
 describe('a light', () => {
-  it('blinks on libgpiod 1 and ends dark', async () => {
+  it('a light blinks on libgpiod 1 and ends dark', async () => {
     const command = await writeScript('gpioset', ...V1);
     const { light } = lit(command, LONG);
     const log = await flashed(light, command, 4);
@@ -77,7 +77,7 @@ describe('a light', () => {
     expect(light.status()).toEqual({ ok: true, reason: null });
   });
 
-  it('blinks on libgpiod 2, inverted where the line is', async () => {
+  it('a light blinks on libgpiod 2, inverted where the line is', async () => {
     const command = await writeScript('gpioset', ...V2);
     const { light } = lit(command, { ...LONG, chip: 'gpiochip4', activeLow: true });
     const log = await flashed(light, command, 2);
@@ -85,7 +85,7 @@ describe('a light', () => {
     expect(log.at(-1)).toBe('--active-low --chip=gpiochip4 17=0');
   });
 
-  it('is steady without a pause between', async () => {
+  it('a light is steady without a pause between', async () => {
     const command = await writeScript('gpioset', ...V2);
     const { light } = lit(command, { offMs: 0 });
     light.flash();
@@ -94,7 +94,7 @@ describe('a light', () => {
     expect(await logOf(command)).toEqual(['--chip=gpiochip0 17=1', '--chip=gpiochip0 17=0']);
   });
 
-  it('blinks on while payments come, one process at a time', async () => {
+  it('a light blinks on while payments come, one process at a time', async () => {
     const command = await writeScript('gpioset', ...V2);
     const { light } = lit(command, { durationMs: 1_100 });
     await eventually('it went on', async () => {
@@ -109,7 +109,7 @@ describe('a light', () => {
     });
   });
 
-  it('goes out when it is closed in the middle, and stays out', async () => {
+  it('a light goes out when it is closed in the middle, and stays out', async () => {
     const command = await writeScript('gpioset', ...V2);
     const { light } = lit(command, { onMs: 60_000, durationMs: 60_000 });
     light.flash();
@@ -120,7 +120,7 @@ describe('a light', () => {
     expect(await logOf(command)).toEqual(['--chip=gpiochip0 17=1', '--chip=gpiochip0 17=0']);
   });
 
-  it('starts no program before it is needed', async () => {
+  it('a light starts no program before it is needed', async () => {
     const { light, io } = lit('/nowhere/gpioset');
     expect(light.status()).toEqual({ ok: true, reason: null });
     await light.close();
@@ -155,7 +155,7 @@ describe('a light', () => {
     expect(io.lines.map(({ event }) => event)).toEqual(['light-failed', 'light-recovered']);
   });
 
-  it('kills a gpioset that hangs when asked for its version', async () => {
+  it('a light kills a gpioset that hangs when asked for its version', async () => {
     const command = await writeScript('gpioset', 'exec sleep 1000');
     const io = collectingIo(movableClock(20));
     const light = openLight(lightOptions.parse({ line: 1, command }), io);

@@ -28,11 +28,11 @@ describe('quiet hours', () => {
     expect(quietAt('12:00', '13:30', hours, minutes)).toBe(quiet);
   });
 
-  it('end at midnight when told so', () => {
+  it('quiet hours end at midnight when configured so', () => {
     expect([quietAt('22:00', '00:00', 23, 59), quietAt('22:00', '00:00', 0, 0)]).toEqual([true, false]);
   });
 
-  it.each(['24:00', '6:00', '06:60', '0600', '', '22:00 '])('do not begin at "%s"', (from) => {
+  it.each(['24:00', '6:00', '06:60', '0600', '', '22:00 '])('quiet hours do not end when they begin', (from) => {
     expect(quietHoursOptions.safeParse({ from, to: '07:00' }).success).toBe(false);
   });
 

@@ -17,7 +17,7 @@ import {
 const readBeside = (command: string, name: string) => readFile(join(dirname(command), name), 'utf8').catch(() => '');
 
 describe('a voice whose parts fail', () => {
-  it('names a failing player once, goes on, and is well when the player is', async () => {
+  it('a voice names a failing player once, goes on, and recovers when the player does', async () => {
     const command = await writeScript(
       'player',
       'echo first >&2',
@@ -44,7 +44,7 @@ describe('a voice whose parts fail', () => {
     expect(io.lines[0]).toMatchObject({ voice: 'clips', reason });
   });
 
-  it('names a player that is not installed', async () => {
+  it('a voice names a player that is not installed', async () => {
     const io = collectingIo();
     const voice = startVoice(await clipsConfig('/nowhere/aplay'), io);
     await eventually('it is named', () =>
@@ -55,7 +55,7 @@ describe('a voice whose parts fail', () => {
     expect(voice.status().ok).toBe(false);
   });
 
-  it('kills a player that hangs, names it once, and goes on', async () => {
+  it('a voice kills a player that hangs, names it once, and goes on', async () => {
     const command = await writeScript('player', 'echo $$ >> "$HERE/ids"', 'exec sleep 1000');
     const io = collectingIo(movableClock(5));
     const voice = startVoice(await clipsConfig(command), io);
@@ -73,7 +73,7 @@ describe('a voice whose parts fail', () => {
     for (const id of ids) expect(() => process.kill(Number(id), 0)).toThrow(/ESRCH/);
   });
 
-  it('falls silent at once when it is closed, and leaves no process behind', async () => {
+  it('a voice falls silent at once when it is closed, and leaves no process behind', async () => {
     const command = await writeScript('player', 'echo $$ > "$HERE/id"', 'exec sleep 1000');
     const io = collectingIo();
     const voice = startVoice(await clipsConfig(command), io);
@@ -86,7 +86,7 @@ describe('a voice whose parts fail', () => {
     expect(io.lines).toEqual([]);
   });
 
-  it('rings alone when nothing can speak, and names the clip that is missing', async () => {
+  it('a voice rings alone when nothing can speak, and names the clip that is missing', async () => {
     const { command, firstWav } = await recordingPlayer();
     const io = collectingIo();
     const config = await clipsConfig(command);
@@ -104,7 +104,7 @@ describe('a voice whose parts fail', () => {
     await eventually('what needs no missing clip is well', () => voice.status().ok);
   });
 
-  it('speaks with the fallback when a clip is missing, and names it', async () => {
+  it('a voice speaks with the fallback when a clip is missing, and names it', async () => {
     const { command, firstWav } = await recordingPlayer();
     const folder = await writeClips(['prefix', 'hai']);
     const io = collectingIo();
@@ -117,7 +117,7 @@ describe('a voice whose parts fail', () => {
     await eventually('it is named', () => named.test(voice.status().reason ?? ''));
   });
 
-  it('outlives a page that throws', async () => {
+  it('a voice survives a page that throws', async () => {
     const io = collectingIo();
     const failing = {
       ...io,

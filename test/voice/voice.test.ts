@@ -19,7 +19,7 @@ const NINE_FIVE = Date.UTC(2026, 0, 2, 2, 5);
 const at = (hours: number, minutes: number) => new Date(2025, 5, 1, hours, minutes).getTime();
 
 describe('a voice', () => {
-  it('says announcements in order, one after another and never two at once', async () => {
+  it('a voice says announcements in order, one after another and never two at once', async () => {
     const { command, played } = await recordingPlayer(0.1);
     const io = collectingIo();
     const voice = startVoice(await clipsConfig(command), io);
@@ -43,7 +43,7 @@ describe('a voice', () => {
     });
   });
 
-  it('says a transaction once, whatever it is told, until a person asks for it again', async () => {
+  it('a voice says a transaction once, whatever it is told, until a person asks for it again', async () => {
     const { command, played } = await recordingPlayer();
     const io = collectingIo();
     const voice = startVoice(await clipsConfig(command), io);
@@ -69,7 +69,7 @@ describe('a voice', () => {
     expect([repeats, voice.status().said]).toEqual([[false, false, true, false], 3]);
   });
 
-  it('AGT-17 THR-39 begins with "Nhắc lại" and the time, without the chime of a new payment', async () => {
+  it('AGT-17 THR-39 a repetition begins with "Nhắc lại" and the time, without the chime of a new payment', async () => {
     const { command, played } = await recordingPlayer();
     const voice = startVoice(await clipsConfig(command, { chime: true }), collectingIo());
     voice.repeat({ transactionId: 'a', amount: 21, paidAtMs: NINE_FIVE });
@@ -79,7 +79,7 @@ describe('a voice', () => {
     expect(voice.status().words).toBe('Nhắc lại, lúc chín giờ năm phút, đã nhận hai mươi mốt đồng');
   });
 
-  it('AGT-17 says nothing again where its clips lack the words for it, and announces as before', async () => {
+  it('AGT-17 a voice repeats nothing where its clips lack the words for it, and announces as before', async () => {
     const { command, played } = await recordingPlayer();
     const io = collectingIo();
     const names = ['prefix', ...vocabulary('linh'), 'suffix', 'giờ'];
@@ -98,7 +98,7 @@ describe('a voice', () => {
     expect([voice.status().ok, voice.status().words]).toEqual([true, 'Đã nhận năm đồng']);
   });
 
-  it('AGT-17 says nothing again by its chime alone, which would be that of a new payment', async () => {
+  it('AGT-17 a voice repeats nothing by its chime alone, which would be that of a new payment', async () => {
     const io = collectingIo();
     const voice = startVoice({ driver: 'page', options: { speech: { kind: 'none' } } }, io);
     voice.repeat({ transactionId: 'a', amount: 5, paidAtMs: NINE_FIVE });
@@ -106,7 +106,7 @@ describe('a voice', () => {
     expect(io.pages).toEqual([]);
   });
 
-  it('AGT-17 THR-39 repeats after those that wait, once however often it is asked', async () => {
+  it('AGT-17 THR-39 a voice repeats after those that wait, once however often it is asked', async () => {
     const { command, played } = await recordingPlayer(0.2);
     const io = collectingIo();
     const voice = startVoice(await clipsConfig(command), io);
@@ -122,7 +122,7 @@ describe('a voice', () => {
     expect(three).toMatch(/^repeat /);
   });
 
-  it('forgets the oldest transactions, so that its memory has an end', async () => {
+  it('a voice forgets the oldest transactions, so that its memory is bounded', async () => {
     const io = collectingIo();
     const voice = startVoice({ driver: 'page', options: { speech: { kind: 'none' } }, volumePercent: 0 }, io);
     const unspoken = () => io.lines.filter(({ event }) => event === 'announcement-not-spoken').length;
@@ -137,7 +137,7 @@ describe('a voice', () => {
     await eventually('the forgotten one', () => unspoken() === 1_002);
   });
 
-  it('drops the oldest when too many wait, and says which', async () => {
+  it('a voice drops the oldest announcement when too many wait, and logs which', async () => {
     const { command, played } = await recordingPlayer(0.3);
     const io = collectingIo();
     const voice = startVoice(await clipsConfig(command), io);
@@ -151,7 +151,7 @@ describe('a voice', () => {
     expect((await played()).map(({ wav }) => heard(wav)).slice(0, 3)).toEqual(['một', 'hai', 'ba']);
   });
 
-  it('says nothing late: which, and how long it waited, is in the log', async () => {
+  it('a voice says nothing late: which, and how long it waited, is in the log', async () => {
     const { command, played } = await recordingPlayer(0.3);
     const clock = movableClock();
     const io = collectingIo(clock);
@@ -175,7 +175,7 @@ describe('a voice', () => {
     expect((await played()).map(({ wav }) => heard(wav))).toEqual(['một', 'ba']);
   });
 
-  it('rings before it speaks, and scales both by the volume', async () => {
+  it('a voice rings before it speaks, and scales both by the volume', async () => {
     const peaks: number[] = [];
     for (const volumePercent of [100, 50]) {
       const { command, firstWav } = await recordingPlayer();
@@ -192,7 +192,7 @@ describe('a voice', () => {
     expect(chimeFull).toBeGreaterThan(5_000);
   });
 
-  it('rings with the chime of its clips where they have one', async () => {
+  it('a voice rings with the chime of its clips where they have one', async () => {
     const { command, firstWav } = await recordingPlayer();
     const options = { folder: await writeClips(['chime', 'chín']), player: player(command) };
     const voice = startVoice({ driver: 'clips', options, volumePercent: 100 }, collectingIo());
@@ -202,7 +202,7 @@ describe('a voice', () => {
     expect(said).toEqual(['chime', ...Array(15).fill('level 0'), 'chín']);
   });
 
-  it('is silent in quiet hours, across midnight, and names it', async () => {
+  it('a voice is silent in quiet hours, across midnight, and names it', async () => {
     const { command, played } = await recordingPlayer();
     const clock = movableClock();
     clock.setWall(at(5, 59));
@@ -217,7 +217,7 @@ describe('a voice', () => {
     expect(voice.status().ok).toBe(true);
   });
 
-  it('speaks at any hour while nobody has told the time: its clock may have stood still without power', async () => {
+  it('a voice speaks at any hour while it does not know the time: its clock may have stood still without power', async () => {
     const { command, firstWav } = await recordingPlayer();
     const clock = movableClock();
     clock.setWall(at(23, 0));
@@ -227,7 +227,7 @@ describe('a voice', () => {
     expect(heard(await firstWav())).toBe('một');
   });
 
-  it('speaks at the volume of quiet hours, never louder than by day', async () => {
+  it('a voice speaks at the volume of quiet hours, never louder than by day', async () => {
     for (const [quiet, expected] of [
       [10, 10],
       [90, 40],
