@@ -21,7 +21,8 @@ const NAME = 'paybox bench';
 
 /** Describes a box without a terminal, on a machine that never loses power and whose clock is right. */
 const BOX_ALONE = {
-  ...{ terminal: undefined, terminalInput: undefined },
+  terminal: undefined,
+  terminalInput: undefined,
   boot: { id: 'emulated', offsetMs: 0, isTimeRight: async () => true },
 };
 

@@ -103,7 +103,11 @@ export async function run(names: readonly string[], options: BenchOptions): Prom
       return runScenario(entry.scenario, kind, { seed: entry.seed, updateGoldens, signal, onStep, film });
     },
     {
-      ...{ target, jobs, retries, failFast, signal },
+      target,
+      jobs,
+      retries,
+      failFast,
+      signal,
       onBegin: ({ scenario }, number) => {
         current = number;
         progress.begin(scenario.name, number, entries.length);

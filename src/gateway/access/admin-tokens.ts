@@ -63,9 +63,15 @@ export class AdminTokens {
     if (problem !== undefined) return problem;
     const token = `${TOKEN_PREFIX}${newSecret(random)}`;
     const row: AdminTokenRow = {
-      ...{ id: random.uuid(), name, digest: digestOf(token), role },
+      id: random.uuid(),
+      name,
+      digest: digestOf(token),
+      role,
       boxes: codes === undefined ? null : JSON.stringify(codes),
-      ...{ created_at_ms: clock.wallMs(), created_by: by.who, last_used_at_ms: null, revoked_at_ms: null },
+      created_at_ms: clock.wallMs(),
+      created_by: by.who,
+      last_used_at_ms: null,
+      revoked_at_ms: null,
     };
     const added = await store.adminTokens.add(row, this.#noteOf(by, 'added', name, { role, boxes: codes }));
     if (added === 'too many') {

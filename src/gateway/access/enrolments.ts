@@ -26,7 +26,7 @@ const ADDRESSES_SHOWN_MAX = 8;
 const SEED_BYTES = 32;
 
 /** Tells which boxes are connected, and closes their connections. */
-export interface ConnectedBoxes extends Pick<BoxReach, 'expel'> {
+export interface ConnectedBoxes extends BoxReach {
   isOnline(terminalCode: string): boolean;
 }
 

@@ -1,7 +1,8 @@
 import { systemCodeOf } from '../../lib/errors.ts';
+import type { BoxName } from '../../protocol/fields.ts';
 import { boxCode } from '../../protocol/fields.ts';
 import { RowCache } from '../common/row-cache.ts';
-import type { BoxName, BoxPlace } from '../store/engines/cluster-database.ts';
+import type { BoxPlace } from '../store/engines/cluster-database.ts';
 
 /** This many names without a box are stored. The number is limited because strangers can make up names. */
 const UNKNOWN_MAX = 1_000;

@@ -66,12 +66,15 @@ async function start(config: ClusterConfig, deps: GatewayDeps, opened: OpenParts
   const { advertise, shards: count } = config.cluster;
   const member = await memberOf(config, random.uuid());
   const desk = new NewsDesk({
-    ...{ clock, log },
+    clock,
+    log,
     tell: (text) => database.tell(text),
     heardLogins: (told) => budgets.heard(told),
   });
   const budgets: SharedBudgets = new SharedBudgets({
-    ...{ clock, log, member: member.id },
+    clock,
+    log,
+    member: member.id,
     members: () => beats.members,
     tell: (told) => database.tellOnce(JSON.stringify(told)),
   });
@@ -82,8 +85,7 @@ async function start(config: ClusterConfig, deps: GatewayDeps, opened: OpenParts
   const { settings, vaultKey } = await join(database, config, member, random.secret(SECRET_BYTES));
 
   const app = memberApp(config, deps);
-  const { ca } = readPemFiles({ ca: config.cluster.ca }, 'cluster');
-  const peers = new Peers({ clock, secret: settings.secret, ca });
+  const peers = new Peers({ clock, secret: settings.secret, ...readPemFiles({ ca: config.cluster.ca }, 'cluster') });
   opened.add('peers', () => peers.close());
   // The port is set once it is known.
   let own = config;
@@ -92,7 +94,11 @@ async function start(config: ClusterConfig, deps: GatewayDeps, opened: OpenParts
   const place = (index: number): ShardPlace => ({ index, ...ofAll, tell: (news) => desk.tell(news) });
   const inShard = (index: number) => ({ ...deps, log: log.with({ shard: index }) });
   const shards: Shards = new Shards({
-    ...{ clock, log, member: member.id, count, database },
+    clock,
+    log,
+    member: member.id,
+    count,
+    database,
     start: (index) => startGateway({ ...own, standby: false }, { ...inShard(index), place: place(index) }),
     changed: () => beats.soon(),
   });
@@ -120,10 +126,11 @@ async function start(config: ClusterConfig, deps: GatewayDeps, opened: OpenParts
   own = { ...config, http: { ...config.http, port: portOf(app) } };
   await beats.begin(FIRST_SHARDS_MS_MAX);
   log.info('member-ready', { member: member.id, advertise, shards: shards.all().length });
-  const [shared] = shards.all();
   const origin = originAt(app, config);
   return {
-    ...{ origin, baseUrl: `${origin}${config.basePath}`, mqttUrl: shared?.gateway.mqttUrl ?? config.mqtt?.url },
+    origin,
+    baseUrl: `${origin}${config.basePath}`,
+    mqttUrl: shards.all()[0]?.gateway.mqttUrl ?? config.mqtt?.url,
     superseded: undefined,
     handle: (request, response) => app.routing(request, response),
     heed: async (news: News) => void (await desk.tell(news)),

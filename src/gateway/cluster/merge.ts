@@ -7,7 +7,9 @@ const list = z.array(row);
 const day = z.object({ day: z.string(), sales: z.int(), paid: z.int(), amount: z.int(), rows: list });
 /** The callbacks that are still to be sent, and those that were given up. */
 const backlog = z.object({
-  ...{ waiting: z.int(), failed: z.int(), oldestWaitingSeconds: z.number() },
+  waiting: z.int(),
+  failed: z.int(),
+  oldestWaitingSeconds: z.number(),
   partners: z.array(z.object({ partner: z.string(), waiting: z.int(), failed: z.int() })),
 });
 /** The answer to a request to send callbacks again. */

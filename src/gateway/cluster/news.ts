@@ -21,8 +21,11 @@ const news = z.discriminatedUnion('about', [
 const names = z.array(z.string()).optional();
 /** The wrong logins at member `by`. */
 const wrongLogins = z.object({
-  ...{ about: z.literal('wrong-logins'), by: z.string() },
-  ...{ addresses: names, users: names, pairs: names },
+  about: z.literal('wrong-logins'),
+  by: z.string(),
+  addresses: names,
+  users: names,
+  pairs: names,
 });
 export type WrongLogins = z.output<typeof wrongLogins>;
 

@@ -77,7 +77,7 @@ export class Peers {
   readonly #asked = new Map<string, Set<AbortController>>();
 
   /** `ca`: PEM of the authority that signed the certificates of the members. */
-  constructor({ clock, secret, ca }: { clock: Clock; secret: string; ca: Buffer | undefined }) {
+  constructor({ clock, secret, ca }: { clock: Clock; secret: string; ca?: Buffer | undefined }) {
     this.#agents = {
       'http:': new Agent({ keepAlive: true }),
       'https:': new TlsAgent({ keepAlive: true, ...TLS_FLOOR, ...(ca && { ca }) }),

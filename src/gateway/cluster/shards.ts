@@ -153,7 +153,8 @@ export class Shards {
     await withDeadline(clock, pushesMs, this.settled());
     const times = {
       pushesMs: Math.max(0, untilMs - clock.monotonicMs()),
-      ...{ finishMs: STOP_FINISH_MS, endMs: STOP_END_MS },
+      finishMs: STOP_FINISH_MS,
+      endMs: STOP_END_MS,
     };
     await Promise.all(this.all().map((shard) => this.#close(shard, 'this member stops', times)));
   }

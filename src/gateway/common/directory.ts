@@ -72,7 +72,7 @@ export interface Directory {
   /** Returns the number of boxes, including disabled ones. */
   boxCount(): Promise<number>;
   /** Returns the account in the welcome of a box, or null without one (PROTOCOL.md, clause MSG-4). */
-  accountOf(box: Pick<KnownBox, 'account'>): Promise<LinkedAccount | null>;
+  accountOf(box: { account?: string | undefined }): Promise<LinkedAccount | null>;
   /** Grows with each change. A caller that caches an answer asks again after one. */
   readonly version: number;
   /** Must be called after each change of the registry or of a box's secret. */
@@ -85,7 +85,7 @@ export interface Directory {
 export interface DirectorySources {
   registry: RegistryReader;
   /** The secrets that boxes got at enrolment. */
-  enrolled: Pick<BoxSecretStore, 'get'>;
+  enrolled: { get: BoxSecretStore['get'] };
   /** Opens the secrets of rows that the file does not manage. */
   vault: Vault;
   virtualAccounts: VirtualAccountTable;
@@ -206,7 +206,9 @@ export function partnerFrom(
 function linkTo(account: Account, virtualAccounts: readonly VirtualAccounts[]): LinkedAccount {
   const { bankAccount, bankCode, userBankName, walletIds } = account;
   return {
-    ...{ bankAccount, bankCode, userBankName },
+    bankAccount,
+    bankCode,
+    userBankName,
     ...(virtualAccounts.length > 0 && { virtualAccounts: [...virtualAccounts] }),
     ...(walletIds && { walletIds }),
   };

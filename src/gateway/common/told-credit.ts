@@ -8,8 +8,12 @@ export type CreditResult = z.output<typeof creditResult>;
 export const toldCredit = z.object({
   source: z.string(),
   credit: z.object({
-    ...{ sourceId: z.string(), reference: z.string(), bankAccount: z.string(), virtualAccount: z.string() },
-    ...{ amount: z.int().min(1), text: z.string() },
+    sourceId: z.string(),
+    reference: z.string(),
+    bankAccount: z.string(),
+    virtualAccount: z.string(),
+    amount: z.int().min(1),
+    text: z.string(),
     bankTimeMs: z
       .number()
       .nullable()

@@ -86,7 +86,9 @@ export class CreditRoutes {
     const { clock, config } = this.#world;
     const place = this.#place;
     const row = rowOf(source, credit, {
-      ...{ receivedAtMs: clock.wallMs(), caughtUp, virtualAccounts: config.virtualAccounts },
+      receivedAtMs: clock.wallMs(),
+      caughtUp,
+      virtualAccounts: config.virtualAccounts,
     });
     const names = [row.bank_account, row.virtual_account].filter((it) => it !== '');
     const behind = new Map<string, string>();

@@ -110,7 +110,7 @@ export class SourceRows extends Rows<'sources'> {
 }
 
 /** The options of a source that the store manages; undefined for one of the file. */
-export function optionsOf({ name, options }: SourceRow, vault: Pick<Vault, 'unwrap'>): NamedOptions | undefined {
+export function optionsOf({ name, options }: SourceRow, vault: Vault): NamedOptions | undefined {
   if (options === null) return undefined;
   return sourceOptions.parse(JSON.parse(vault.unwrap(SECRET_OF.source(name), options)));
 }

@@ -222,7 +222,14 @@ export function agentFilesOf(settings: BoxSettings, folder: string, dataDir: str
     link: { transport: transportFor(gateway)?.name, url: gateway, ...guard, ...link },
     ...(enrols ? { enrolment: { url: enrolment, ...plain, ...enrolmentTls } } : {}),
     displays: several ?? [one ?? { driver: 'framebuffer' }],
-    ...{ http, voice, light, buttons, paidHoldSeconds, endedHoldSeconds, onStop, sandboxMark },
+    http,
+    voice,
+    light,
+    buttons,
+    paidHoldSeconds,
+    endedHoldSeconds,
+    onStop,
+    sandboxMark,
     dataDir,
   };
   return {

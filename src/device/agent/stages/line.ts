@@ -24,7 +24,9 @@ export function openLine(setup: AgentSetup, world: AgentWorld, mind: Mind, { scr
   const { loop, metrics, take } = mind;
   const side = sideOf(setup, world, mind);
   const link = new Link({
-    ...{ clock, random, log },
+    clock,
+    random,
+    log,
     identity: setup.identity,
     secret: secretOf(setup, world, take),
     // The key is new at each start, so that no stolen disk contains it.

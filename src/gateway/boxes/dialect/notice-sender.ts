@@ -29,7 +29,9 @@ export class NoticeSender {
     this.#topic = topic;
     this.#world = world;
     this.socket = {
-      ...{ transport: BROKER_TRANSPORT, problem: () => undefined, end: () => undefined },
+      transport: BROKER_TRANSPORT,
+      problem: () => undefined,
+      end: () => undefined,
       send: (payload) => void this.#outcomes.push(publish(topic, payload)),
     };
     this.#used = this.socket;

@@ -1,6 +1,7 @@
 import { systemClock } from '../../../lib/clock.ts';
 import { ConfigError } from '../../../lib/errors.ts';
 import { HostResolver } from '../../../lib/resolver.ts';
+import type { BoxName } from '../../../protocol/fields.ts';
 import { type AdminTokenRow, KEY_ID } from '../schema/tables.ts';
 import { refuseHalfRestored, SETUP_LOCK } from './cluster-restore.ts';
 import { ClusterSession } from './cluster-session.ts';
@@ -59,12 +60,6 @@ export interface ClusterSettings {
   generation: string;
 }
 
-/** The name by which a request names a box. */
-export interface BoxName {
-  terminalCode: string;
-  serialNumber: string;
-}
-
 type ClusterToken = Pick<AdminTokenRow, 'id' | 'name' | 'role' | 'boxes' | 'last_used_at_ms'>;
 
 /** The facts that decide which shard a box belongs to. */
@@ -116,7 +111,9 @@ export class ClusterDatabase {
     this.#time = time;
     const to = { databaseUrl, names: this.#names };
     this.#own = new ClusterSession({
-      ...{ ...to, application: 'paybox-member', greeting: `listen ${CHANNEL}` },
+      ...to,
+      application: 'paybox-member',
+      greeting: `listen ${CHANNEL}`,
       onNotification: (text) => (text === NEWS ? void this.#readNews().catch(() => undefined) : heard(text)),
     });
     this.#lookups = new ClusterSession({ ...to, application: 'paybox-lookups' });

@@ -82,7 +82,13 @@ export function postgresDatabase(databaseUrl: string, { guard, time, log, shard 
   const sockets = new NamedSockets(names);
   const config = configOf(databaseUrl, sockets, shard);
   const writer = new WriterConnection({
-    ...{ name, config, sockets, holder, guard, log, closing: closing.signal },
+    name,
+    config,
+    sockets,
+    holder,
+    guard,
+    log,
+    closing: closing.signal,
     begin: async (client) => {
       await beginSession(client, { databaseUrl, holder, own, guard, shard });
       commits.writerOpened();
@@ -98,7 +104,13 @@ export function postgresDatabase(databaseUrl: string, { guard, time, log, shard 
     isBusy: () => writer.isBusy,
   });
   const tendSecond = secondConnection({
-    ...{ databaseUrl, config, holder, own, commits, log, closing: closing.signal },
+    databaseUrl,
+    config,
+    holder,
+    own,
+    commits,
+    log,
+    closing: closing.signal,
   });
   /** Returns the time until the next heartbeat. Never rejects, because the next query throws the error too. */
   const heartbeat = async () => {

@@ -176,8 +176,15 @@ export async function hasLedger(db: Kysely<Tables>): Promise<boolean> {
 function factsOf(payment: AcknowledgedPayment) {
   const { seq, id, order_id, reference_number, bank_account, bank_code, amount, partner, paid_at_ms } = payment;
   return {
-    ...{ number: seq, transactionId: id, amount, bankAccount: bank_account, bankCode: bank_code, partner },
-    ...{ orderId: order_id, referenceNumber: reference_number, paidAt: new Date(paid_at_ms).toISOString() },
+    number: seq,
+    transactionId: id,
+    amount,
+    bankAccount: bank_account,
+    bankCode: bank_code,
+    partner,
+    orderId: order_id,
+    referenceNumber: reference_number,
+    paidAt: new Date(paid_at_ms).toISOString(),
   };
 }
 
