@@ -23,7 +23,8 @@ async function sell(member: TestMember, box: RealBox): Promise<void> {
   await eventually('the announcement', () => announced(box).length > before);
 }
 
-const announced = (box: RealBox) => box.log.filter((it) => it.event === 'payment').map((it) => it.transactionId);
+const announced = (box: RealBox) =>
+  box.log.filter((it) => it.event === 'payment-reported').map((it) => it.transactionId);
 
 async function payments(member: TestMember): Promise<Row[]> {
   return (await member.admin('/_mock/payments')).body as Row[];

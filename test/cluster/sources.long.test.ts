@@ -27,7 +27,8 @@ import {
 const SHARDS = 4;
 const DIES_AT_CREDIT = join(import.meta.dirname, '../kill/dies-at-credit.ts');
 
-const announced = (box: RealBox) => box.log.filter((it) => it.event === 'payment').map((it) => it.transactionId);
+const announced = (box: RealBox) =>
+  box.log.filter((it) => it.event === 'payment-reported').map((it) => it.transactionId);
 const payments = async (member: TestMember) => (await member.admin('/_mock/payments')).body as Row[];
 const credits = async (member: TestMember, query = '') => (await member.admin(`/_mock/credits${query}`)).body as Row[];
 

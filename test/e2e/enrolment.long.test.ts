@@ -120,7 +120,7 @@ describe.each(['mqtt', 'http'])('a box without a secret over %s', (transport) =>
     await box.running.stop();
     const again = await startBox(folder, link, at);
     await again.becomes('idle');
-    expect(again.running.output()).not.toContain('enrolling');
+    expect(again.running.output()).not.toContain('enrolment-started');
     await pushAndPay(gateway.baseUrl, 'DH002');
     expect(await readFile(file, 'utf8')).toBe(`${secret}\n`);
 

@@ -46,7 +46,7 @@ async function realBox(link: object): Promise<Watched> {
   return {
     scenes,
     isOnline: () => box.status().online,
-    announced: () => log.filter((it) => it.event === 'payment').length,
+    announced: () => log.filter((it) => it.event === 'payment-reported').length,
     moves: () => log.filter((it) => it.event === 'link-moved').length,
   };
 }

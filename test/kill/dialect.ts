@@ -64,7 +64,7 @@ class DialectRun {
     this.#world = world;
     this.#seed = seed;
     world.onAgentLine = ({ event, transactionId, amount }) => {
-      if (event === 'payment') this.#transactions.set(String(transactionId), Number(amount));
+      if (event === 'payment-reported') this.#transactions.set(String(transactionId), Number(amount));
     };
   }
 

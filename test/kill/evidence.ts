@@ -28,7 +28,7 @@ export class Evidence {
   take(line: LogLine, life: number): void {
     this.#life = life;
     const transactionId = String(line.transactionId);
-    if (line.event === 'announced') this.#voiced.set(transactionId, this.voiced(transactionId) + 1);
+    if (line.event === 'payment-spoken') this.#voiced.set(transactionId, this.voiced(transactionId) + 1);
     if (line.event !== 'payment-shown') return;
     const seen = this.#paidScreens.get(transactionId) ?? [];
     this.#paidScreens.set(transactionId, seen);

@@ -283,7 +283,7 @@ describe('a connection without TLS', () => {
     const { running, at } = await startConfigured<AgentAt>('agent', config);
     const status = (await (await fetch(`${at.boxUrl}/status`)).json()) as { link: unknown };
     expect(status.link).toMatchObject({ gateway: link.url, plain: true });
-    expect(running.output()).toMatch(/"event":"link-plain","gateway":"http:\/\/192\.0\.2\.1:8800"/);
+    expect(running.output()).toMatch(/"event":"link-not-encrypted","gateway":"http:\/\/192\.0\.2\.1:8800"/);
   });
 
   it.each([...TRANSPORTS.values()])(

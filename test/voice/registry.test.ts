@@ -72,7 +72,7 @@ describe('the page', () => {
       'prefix năm mươi nghìn suffix',
       'prefix bảy suffix',
     ]);
-    await eventually('both are through', () => io.lines.filter(({ event }) => event === 'announced').length === 2);
+    await eventually('both are through', () => io.lines.filter(({ event }) => event === 'payment-spoken').length === 2);
   });
 
   it('has its turn for as long as the sound lasts', async () => {
@@ -84,7 +84,7 @@ describe('the page', () => {
     expect(voice.status()).toMatchObject({ driver: 'page', ok: true, reason: null, queued: 1 });
     expect(io.lines).toEqual([{ time: expect.any(String), level: 'info', event: 'voice-recovered', voice: 'page' }]);
     await eventually('the second', () => io.pages.length === 2);
-    expect(io.lines.map(({ event }) => event)).toEqual(['voice-recovered', 'announced']);
+    expect(io.lines.map(({ event }) => event)).toEqual(['voice-recovered', 'payment-spoken']);
   });
 });
 
@@ -93,7 +93,7 @@ describe.skipIf(espeak.missing || aplay.missing)(`espeak-ng and aplay${espeak.no
     const io = collectingIo();
     const voice = startVoice({ driver: 'espeak', options: { player: { kind: 'aplay', device: 'null' } } }, io);
     voice.announce({ transactionId: 'a', amount: 50_000 });
-    await eventually('it is told', () => io.lines.some(({ event }) => event === 'announced'));
+    await eventually('it is told', () => io.lines.some(({ event }) => event === 'payment-spoken'));
     expect(voice.status()).toMatchObject({ driver: 'espeak', ok: true, reason: null, queued: 0 });
   });
 

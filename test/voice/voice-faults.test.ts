@@ -33,10 +33,10 @@ describe('a voice whose parts fail', () => {
     await rewriteScript(command, 'cat > /dev/null');
     voice.announce({ transactionId: 'c', amount: 3 });
     await eventually('it is heard', () =>
-      io.lines.some((line) => line.event === 'announced' && line.transactionId === 'c'),
+      io.lines.some((line) => line.event === 'payment-spoken' && line.transactionId === 'c'),
     );
     await eventually('it is well', () => voice.status().ok);
-    const changes = io.lines.filter(({ event }) => event !== 'announced');
+    const changes = io.lines.filter(({ event }) => event !== 'payment-spoken');
     expect(changes.map(({ level, event }) => `${level} ${event}`)).toEqual([
       'error voice-failed',
       'info voice-recovered',
@@ -69,7 +69,7 @@ describe('a voice whose parts fail', () => {
     await rewriteScript(command, 'cat > /dev/null');
     voice.announce({ transactionId: 'c', amount: 2 });
     await eventually('the next is heard', () => voice.status().ok);
-    expect(io.lines.map(({ event }) => event)).toEqual(['voice-failed', 'announced', 'voice-recovered']);
+    expect(io.lines.map(({ event }) => event)).toEqual(['voice-failed', 'payment-spoken', 'voice-recovered']);
     for (const id of ids) expect(() => process.kill(Number(id), 0)).toThrow(/ESRCH/);
   });
 

@@ -32,7 +32,7 @@ describe('a voice', () => {
     sounds.slice(1).forEach((sound, index) => {
       expect(sound.startMs).toBeGreaterThanOrEqual(sounds[index]?.endMs ?? Number.NaN);
     });
-    await eventually('all told', () => io.lines.filter(({ event }) => event === 'announced').length === 5);
+    await eventually('all told', () => io.lines.filter(({ event }) => event === 'payment-spoken').length === 5);
     expect(voice.status()).toEqual({
       driver: 'clips',
       ok: true,
@@ -52,12 +52,12 @@ describe('a voice', () => {
     await eventually('the first', async () => (await played()).length === 1);
     voice.announce({ transactionId: 'a', amount: 21 });
     voice.announce({ transactionId: 'b', amount: 5 });
-    await eventually('the second', () => io.lines.filter(({ event }) => event === 'announced').length === 2);
+    await eventually('the second', () => io.lines.filter(({ event }) => event === 'payment-spoken').length === 2);
     for (let presses = 0; presses < 2; presses += 1)
       voice.repeat({ transactionId: 'b', amount: 5, paidAtMs: NINE_FIVE });
-    await eventually('the repetition', () => io.lines.filter(({ event }) => event === 'announced').length === 3);
+    await eventually('the repetition', () => io.lines.filter(({ event }) => event === 'payment-spoken').length === 3);
     voice.announce({ transactionId: 'c', amount: 1 });
-    await eventually('the last', () => io.lines.filter(({ event }) => event === 'announced').length === 4);
+    await eventually('the last', () => io.lines.filter(({ event }) => event === 'payment-spoken').length === 4);
     const again = 'repeat chín giờ năm phút prefix năm suffix';
     expect((await played()).map(({ wav }) => clipsIn(wav).join(' '))).toEqual([
       'prefix hai mươi mốt suffix',
@@ -65,7 +65,7 @@ describe('a voice', () => {
       again,
       'prefix một suffix',
     ]);
-    const repeats = io.lines.filter(({ event }) => event === 'announced').map(({ repeated }) => repeated);
+    const repeats = io.lines.filter(({ event }) => event === 'payment-spoken').map(({ repeated }) => repeated);
     expect([repeats, voice.status().said]).toEqual([[false, false, true, false], 3]);
   });
 

@@ -89,9 +89,9 @@ export async function startAgent(given: AgentSetup, around: AgentWorld): Promise
 /** Logs what others on the network can do or see. */
 function tellExposure({ link: { gateway }, http }: AgentSetup, log: Logger): void {
   if (isExposed(gateway, LINK_SCHEMES))
-    log.warn('link-plain', { gateway, reason: 'others on the network can read and change messages' });
+    log.warn('link-not-encrypted', { gateway, reason: 'others on the network can read and change messages' });
   if (http.token !== undefined || isLoopbackHost(http.host)) return;
-  log.info('pages-screen-only', { host: http.host, reason: 'other machines see the screen only; set http.token' });
+  log.info('pages-restricted', { host: http.host, reason: 'other machines see the screen only; set http.token' });
 }
 
 /** Returns the box, as its pages see it. */

@@ -184,7 +184,7 @@ class QueuedVoice implements Voice {
       if (this.#stop.signal.aborted) return flaw;
       // The status of the voice is about new payments only.
       const after = repeated ? this.#failure : flaw;
-      log.info('announced', { transactionId, amount, repeated });
+      log.info('payment-spoken', { transactionId, amount, repeated });
       if (!repeated) this.#said += 1;
       this.#words = text;
       return after;

@@ -157,7 +157,7 @@ describe('a box without a secret', () => {
     await runFor(() => box.codes().length === 1);
     await runFor(() => box.codes().length === 2);
     expect(box.codes()[1]?.code).toBe(box.codes()[0]?.code);
-    expect(box.logged().match(/"enrolling"/g)).toHaveLength(1);
+    expect(box.logged().match(/"enrolment-started"/g)).toHaveLength(1);
     isAway = true;
     await runFor(() => box.logged().includes('enrolment-failed'));
     const asked = box.asked();

@@ -136,7 +136,7 @@ describe('the journal on disk', () => {
     const folder = join(parent, 'data');
     writeFileSync(folder, 'a file where the folder should be');
     const { journal, events } = open(folder, undefined, clock);
-    expect(events()).toEqual(['journal-unavailable']);
+    expect(events()).toEqual(['journal-not-opened']);
     expect(journal.load()).toEqual([]);
     for (const _ of [1, 2]) {
       await expect(journal.append([push()])).rejects.toMatchObject({ code: 'STORAGE_FAULT' });

@@ -105,7 +105,7 @@ describe.each([
     const told = withdraw();
     await broker.tell(encode(told));
     expect((await session.incoming[Symbol.asyncIterator]().next()).value).toEqual(told);
-    expect(events()).toEqual(['gateway-presence-illegal']);
+    expect(events()).toEqual(['gateway-presence-refused']);
   });
 
   it('PRE-4 asks for the gateway where the broker retains no presence, and accepts its answer', async () => {

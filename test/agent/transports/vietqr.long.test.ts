@@ -253,7 +253,7 @@ describe('a box at the public service', () => {
     const other = await publicService({ code: 'VVB000002', port: service.port });
     const { agent: again, count } = await box({ url: other.url, dataDir: folder });
     expect(await qrOn(again, 'certificate')).toBe('sample-certificate-of-VVB000002');
-    expect(count('box-code-differs')).toBe(1);
+    expect(count('box-code-mismatched')).toBe(1);
     await other.say(LINKED);
     await qrOn(again, 'idle');
   });
@@ -268,7 +268,7 @@ describe('a box at the public service', () => {
     await eventually('the QR', () => agent.box.scene().kind === 'payment');
     await service.publish(ANSWERS, OTHER);
     await eventually('refused', () => count('message-refused') === 1);
-    expect(events().some((it) => it.event === 'enrolled' && it.service === null)).toBe(false);
+    expect(events().some((it) => it.event === 'box-enrolled' && it.service === null)).toBe(false);
     await service.say(paid('50,000', 'Nhan 50000'));
     await eventually('paid', () => announced(agent) === 1);
     expect(agent.box.scene()).toMatchObject({ kind: 'paid', holder: ACCOUNT });
@@ -284,7 +284,7 @@ describe('a box at the public service', () => {
     await service.say(paid('50,000', 'Nhan 50000'));
     await eventually('paid', () => announced(again) === 1);
     expect(again.box.scene()).toMatchObject({ kind: 'paid', holder: ACCOUNT });
-    expect(count('enrolled')).toBe(0);
+    expect(count('box-enrolled')).toBe(0);
   });
 
   it('DIA-8 a box ignores an answer that the broker has retained', async () => {

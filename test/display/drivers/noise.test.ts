@@ -121,7 +121,7 @@ describe('the cause of a failure of a Nextion panel', () => {
         fix: expect.stringContaining('ground'),
       },
     });
-    expect(panel.events).toContain('panel-line-noisy');
+    expect(panel.events).toContain('panel-line-disturbed');
   });
 
   it('a Nextion panel logs noise that it has overcome, once a minute', async () => {
@@ -134,7 +134,7 @@ describe('the cause of a failure of a Nextion panel', () => {
       await panel.clock.advance(1_000);
     }
     const minutes = Math.ceil((panel.clock.monotonicMs() - beganMs) / 60_000);
-    const lines = panel.events.filter((event) => event === 'panel-line-noisy');
+    const lines = panel.events.filter((event) => event === 'panel-line-disturbed');
     expect(lines.length).toBeGreaterThan(0);
     expect(lines.length).toBeLessThanOrEqual(minutes);
   });

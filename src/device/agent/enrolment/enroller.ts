@@ -141,7 +141,7 @@ export class Enroller {
     const { clock, log, identity, emit } = this.#deps;
     const url = enrolmentUrl(this.#origin, identity.terminalCode, code);
     emit({ type: 'enrolling', code, url, expiresInMs: untilMs - clock.monotonicMs() });
-    if (!attempt.isLogged) log.info('enrolling', { gateway: this.#origin });
+    if (!attempt.isLogged) log.info('enrolment-started', { gateway: this.#origin });
     attempt.isLogged = true;
   }
 
@@ -168,7 +168,7 @@ export class Enroller {
     if (shared === undefined || !isProof(proof, gatewayProof(code, agreement))) {
       throw forged('its proof does not match the code');
     }
-    this.#deps.log.info('enrolled', { gateway: this.#origin, how });
+    this.#deps.log.info('box-enrolled', { gateway: this.#origin, how });
     return agreedSecret(shared, code, agreement);
   }
 }

@@ -98,7 +98,7 @@ class SqliteJournal implements Journal {
       // session.
       if (error instanceof BusyError) throw new ConfigError(`dataDir: ${error.message}: ${this.#path}`, BUSY_FIX);
       this.#failure = error;
-      deps.log.error('journal-unavailable', { file: this.#path, reason: reasonOf(error) });
+      deps.log.error('journal-not-opened', { file: this.#path, reason: reasonOf(error) });
       this.#learn(salvage(this.#path, terminalCode, deps.log));
     }
     this.#started = true;

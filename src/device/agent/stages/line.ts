@@ -76,6 +76,6 @@ function logSends(log: Logger, sends: readonly Send[]): void {
     if (type === 'rejected') log.warn('push-rejected', { pushId: send.pushId, code: send.code, reason: send.reason });
     else if (type === 'shown') log.info('push-shown', { pushId: send.pushId });
     else if (type === 'ended') log.info('order-ended', { orderId: send.orderId, how: send.how });
-    else if (type === 'paid') log.info('payment', { transactionId: send.transactionId, amount: send.amount });
+    else if (type === 'paid') log.info('payment-reported', { transactionId: send.transactionId, amount: send.amount });
   }
 }

@@ -236,7 +236,7 @@ class MqttConnection implements Connection {
   #onGatewayPresence(payload: Buffer): void {
     const decoded = decodePresence(payload);
     if (!decoded.ok) {
-      this.#log.warn('gateway-presence-illegal', { reason: decoded.reason });
+      this.#log.warn('gateway-presence-refused', { reason: decoded.reason });
       return;
     }
     const { online, sessionId: run, spreadMs = 0 } = decoded.value;

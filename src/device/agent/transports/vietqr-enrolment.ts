@@ -90,9 +90,9 @@ export class VietqrEnrolment {
     const before = enrolled();
     if (before?.boxId === answer.boxId && before.qrCertificate === answer.qrCertificate) return;
     const service = boxCodeIn(answer.boxId) ?? null;
-    if (before?.boxId !== answer.boxId) log.info('enrolled', { service });
+    if (before?.boxId !== answer.boxId) log.info('box-enrolled', { service });
     if (service !== identity.terminalCode)
-      log.warn('box-code-differs', { service, configured: identity.terminalCode, fix: 'correct box.terminalCode' });
+      log.warn('box-code-mismatched', { service, configured: identity.terminalCode, fix: 'correct box.terminalCode' });
     await take(answer);
   }
 

@@ -97,7 +97,7 @@ export class VietqrSession {
     const reason = staticQrProblem(notice.qrCode, account.data);
     if (reason !== undefined) log.warn('static-qr-refused', { code: 'QR_MISMATCH', reason });
     await memory.link({ account: account.data, staticQr: notice.qrCode });
-    log.info('linked', { account: account.data.bankAccount });
+    log.info('account-linked', { account: account.data.bankAccount });
     return this.linkMessage();
   }
 

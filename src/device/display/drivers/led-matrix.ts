@@ -79,7 +79,7 @@ async function checkMachine({ root, hardwarePulsing }: LedMatrixOptions, log: Lo
   if (hardwarePulsing) {
     throw displayFault('the sound of the Pi itself (snd_bcm2835) is on, which excludes LED panels', fix);
   }
-  log.warn('led-matrix-beside-sound', { reason: 'snd_bcm2835 is loaded: panels may flicker', fix });
+  log.warn('led-matrix-disturbed', { reason: 'snd_bcm2835 is loaded: panels may flicker', fix });
 }
 
 class LedMatrixDisplay implements Display {

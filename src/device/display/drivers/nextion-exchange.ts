@@ -222,7 +222,7 @@ export class NextionExchange {
     this.#repeated += repeated;
     const nowMs = this.#io.clock.monotonicMs();
     if (this.#repeated === 0 || nowMs - this.#noiseLoggedMs < NOISE_LOG_EVERY_MS) return;
-    this.#io.log.warn('panel-line-noisy', { path: this.#options.path, repeated: this.#repeated });
+    this.#io.log.warn('panel-line-disturbed', { path: this.#options.path, repeated: this.#repeated });
     this.#noiseLoggedMs = nowMs;
     this.#repeated = 0;
   }
