@@ -5,7 +5,7 @@ import { parse } from 'yaml';
 import { BOX1, BOX2, card, GATEWAY } from './boot-file-fixture.ts';
 
 describe('paybox provision for the card of a box', () => {
-  it('writes one for a box that enrols at a gateway which is there, with its Wi-Fi', async () => {
+  it('paybox provision writes the card of a box that enrols at a gateway which is there, with its Wi-Fi', async () => {
     const { boot, out, run, read } = await card();
     await run('--out', out, '--box', BOX2);
     const password = join(out, 'wifi');
@@ -30,7 +30,7 @@ describe('paybox provision for the card of a box', () => {
     expect(output).not.toContain('password');
   });
 
-  it("does not write over another box's file unless told, and over its own at any time", async () => {
+  it("paybox provision does not write over another box's card unless told, and over its own at any time", async () => {
     const { boot, file, run } = await card();
     const args = ['--out', boot, '--gateway', GATEWAY, '--box'];
     await run(...args, BOX1);

@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { BOX1, BOX2, card, GATEWAY } from './boot-file-fixture.ts';
 
 describe('paybox provision for the card of a box', () => {
-  it('writes what a new box needs for an authority of its own, beside that', async () => {
+  it('paybox provision writes what a new box needs for an authority of its own, beside its card', async () => {
     const { boot, out, run, read } = await card();
     const { code, output } = await run('--out', out, '--host', 'gateway.example', '--box', BOX1, '--boot', boot);
     expect(code, output).toBe(0);
@@ -23,7 +23,7 @@ describe('paybox provision for the card of a box', () => {
     expect(await readdir(boot)).toEqual(['cmdline.txt', 'paybox.yaml']);
   });
 
-  it('writes another card for a box that is there already, with the secret that it has', async () => {
+  it('paybox provision writes another card for a box that is there already, with the secret that it has', async () => {
     const { boot, out, run, read } = await card();
     await run('--out', out, '--host', 'gateway.example', '--box', BOX1);
     const secret = (await readFile(join(out, 'boxes/VVB000001/secret'), 'utf8')).trim();
@@ -60,14 +60,14 @@ describe('paybox provision for the card of a box', () => {
     expect(await readdir(boot)).toEqual(['cmdline.txt']);
   });
 
-  it('refuses a gateway that only its own machine would find', async () => {
+  it('paybox provision refuses a gateway that only its own machine would find', async () => {
     const { boot, out, run } = await card();
     const { code, output } = await run('--out', out, '--box', BOX1, '--boot', boot);
     expect({ code, output }).toEqual({ code: 2, output: expect.stringContaining('name the gateway with --host') });
     expect(await readdir(join(boot, '..'))).toEqual(['boot']);
   });
 
-  it('refuses a card that is not there', async () => {
+  it('paybox provision refuses a card that is not there', async () => {
     const { boot, out, run } = await card();
     const away = join(boot, 'away');
     expect(await run('--out', out, '--box', BOX1, '--boot', away)).toMatchObject({

@@ -8,7 +8,7 @@ import { temporaryFolder } from '../support/net.ts';
 beforeEach(() => void process.umask(0));
 
 describe('a disk', () => {
-  it('writes over what it wipes', async () => {
+  it('a disk writes over what it wipes', async () => {
     const folder = await temporaryFolder();
     const path = join(folder, 'secret');
     await writeFile(path, 'A-long-secret-that-a-box-has');
@@ -20,7 +20,7 @@ describe('a disk', () => {
     expect(await seen.readFile()).toEqual(Buffer.alloc('A-long-secret-that-a-box-has'.length));
   });
 
-  it('replaces a file, whatever an earlier attempt has left, for whom the folder is', async () => {
+  it('a disk replaces a file, whatever an earlier attempt has left, for whom the folder is', async () => {
     const folder = await temporaryFolder();
     const path = join(folder, 'file');
     const elsewhere = join(folder, 'elsewhere');
@@ -32,7 +32,7 @@ describe('a disk', () => {
     expect(await readdir(folder)).toEqual(['file']);
   });
 
-  it('reads files only, and no more of them than asked for', async () => {
+  it('a disk reads files only, and no more of them than asked for', async () => {
     const folder = await temporaryFolder();
     await writeFile(join(folder, 'large'), new Uint8Array(1_000_000));
     expect(await bytesIn(folder, 'large', 10)).toHaveLength(11);

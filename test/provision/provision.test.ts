@@ -37,7 +37,7 @@ function writesOf(path: string, name: string): () => Promise<number> {
 const textOf = (content: Record<string, { text: string }>, name: string) => content[name]?.text ?? '';
 
 describe('paybox provision', () => {
-  it('THR-15 makes all that gateway, brokers and boxes need, keeps its secrets to their owner and tells none', async () => {
+  it('THR-15 paybox provision makes all that gateway, brokers and boxes need, keeps its secrets to their owner and prints none', async () => {
     const out = join(await temporaryFolder(), 'made');
     const { code, output } = await run(out, '--box', BOX1, '--host', 'gateway.example', '--host', '192.0.2.7');
     expect(code, output).toBe(0);
@@ -87,7 +87,7 @@ describe('paybox provision', () => {
     expect(agent.link.tls?.key).toBe(join(out, 'boxes/VVB000001/key.pem'));
   });
 
-  it('adds boxes, and changes nothing of what is there', async () => {
+  it('paybox provision adds boxes, and changes nothing of what is there', async () => {
     const out = join(await temporaryFolder(), 'made');
     await run(out, '--box', BOX1);
     const file = join(out, 'gateway/gateway.yaml');
@@ -105,7 +105,7 @@ describe('paybox provision', () => {
     expect((await loadGatewayConfig(file)).boxes.map((it) => it.terminalCode)).toEqual(['VVB000001', 'VVB000002']);
   });
 
-  it('writes each list of boxes once for all of them, and tells of each box as soon as it is whole', async () => {
+  it('paybox provision writes each list of boxes once for all of them, and reports each box as soon as it is whole', async () => {
     const { path, folder, at, text } = await provisioned();
     const [oldPassword, oldUser] = [mosquittoPassword('VVB000003', 'old'), emqxUser('VVB000003', 'old')];
     await appendFile(join(path, 'mosquitto/passwords'), `# ours\n${oldPassword}\n`);
@@ -139,7 +139,7 @@ describe('paybox provision', () => {
     ]);
   });
 
-  it('goes on where it was cut off before a box was whole', async () => {
+  it('paybox provision goes on where it was cut off before a box was whole', async () => {
     const { path, folder, at, text } = await provisioned();
     const box = { terminalCode: 'VVB000003', serialNumber: 'VVB900003' };
     await mkdir(join(path, 'boxes/VVB000003'));
@@ -152,7 +152,7 @@ describe('paybox provision', () => {
     expect(known.filter((it) => it.terminalCode === 'VVB000003')).toMatchObject([{ ...box, secret }]);
   });
 
-  it('TLS-4 rotates one box: a new secret and certificate, the old one revoked, every other box as it was', async () => {
+  it('TLS-4 paybox provision rotates one box: a new secret and certificate, the old one revoked, every other box as it was', async () => {
     const { path } = await provisioned();
     const before = await contentOf(path);
     const { code, output } = await run(path, '--rotate', 'VVB000001');
@@ -186,7 +186,7 @@ describe('paybox provision', () => {
     }
   });
 
-  it('rotates the gateway, for other hosts too', async () => {
+  it('paybox provision rotates the gateway, for other hosts too', async () => {
     const { path, text } = await provisioned();
     expect(await run(path, '--rotate', 'gateway', '--host', 'new.example')).toMatchObject({ code: 0 });
     const certificate = new X509Certificate(await text('gateway/cert.pem'));
@@ -196,7 +196,7 @@ describe('paybox provision', () => {
 });
 
 describe.skipIf(missing)(`the certificates, to openssl${note}`, () => {
-  it('are what they say, and the strictest check finds no fault', async () => {
+  it('the certificates are what they say, and the strictest check of openssl finds no fault', async () => {
     const { path, text } = await provisioned();
     const [ca, crl] = [join(path, 'ca.pem'), join(path, 'ca.crl')];
     const verify = async (purpose: string, name: string) =>
@@ -218,7 +218,7 @@ describe.skipIf(missing)(`the certificates, to openssl${note}`, () => {
     expect(await years('boxes/VVB000001/cert.pem')).toBe(10);
   });
 
-  it('name every kind of host, also far in the future, and lists of the revoked add up', async () => {
+  it('the certificates name every kind of host, also far in the future, and lists of the revoked add up', async () => {
     const folder = await temporaryFolder();
     const validity = validFor(Date.now(), 60);
     const authority = await createAuthority('test', validity);
@@ -247,7 +247,7 @@ describe('the rights for EMQX', () => {
     `^(?:\\{allow, (${WHO}), (${ACTION}), \\[(${TOPIC}(?:, ${TOPIC})*)\\]\\}|\\{deny, all\\})\\.$`,
   );
 
-  it('TLS-5 THR-14 are terms of its grammar, end with a refusal of all else, and name the topics of the table', async () => {
+  it('TLS-5 THR-14 the rights for EMQX are terms of its grammar, end with a refusal of all else, and name the topics of the table', async () => {
     const { text } = await provisioned();
     const rules = (await text('emqx/acl.conf'))
       .trim()

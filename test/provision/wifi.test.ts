@@ -22,7 +22,7 @@ async function fileFor(program: string, wifi: Wifi = WIFI) {
 }
 
 describe('the file for a network', () => {
-  it('is of the first program that is there, and none where there is none', async () => {
+  it('the file for a network is of the first program that is there, and none where there is none', async () => {
     const all = ['usr/sbin/NetworkManager', 'usr/sbin/wpa_supplicant', 'usr/libexec/iwd'];
     const program = async (...there: string[]) => (await wifiFileOf(WIFI, await machineWith(...there)))?.program;
     expect(await program(...all)).toBe('NetworkManager');
@@ -31,7 +31,7 @@ describe('the file for a network', () => {
     expect(await program()).toBeUndefined();
   });
 
-  it('of NetworkManager is a keyfile', async () => {
+  it('the file for a network of NetworkManager is a keyfile', async () => {
     const { path, text } = await fileFor('usr/sbin/NetworkManager');
     expect(path).toBe('etc/NetworkManager/system-connections/paybox.nmconnection');
     expect(text).toMatch(/^uuid=[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/m);
@@ -41,7 +41,7 @@ describe('the file for a network', () => {
     expect((await fileFor('usr/sbin/NetworkManager', { ssid: 'x' })).text).not.toContain('wifi-security');
   });
 
-  it('of wpa_supplicant names the country', async () => {
+  it('the file for a network of wpa_supplicant names the country', async () => {
     const { path, text, needs } = await fileFor('usr/sbin/wpa_supplicant');
     expect(path).toBe('etc/wpa_supplicant/wpa_supplicant-wlan0.conf');
     expect(needs).toContain('wpa_supplicant@wlan0');
@@ -60,7 +60,7 @@ network={
     expect((await fileFor('usr/sbin/wpa_supplicant', { ssid: 'x' })).text).toContain('\tkey_mgmt=NONE\n');
   });
 
-  it('of iwd is called as the network, or by its bytes', async () => {
+  it('the file for a network of iwd is called as the network, or by its bytes', async () => {
     const named = await fileFor('usr/libexec/iwd', { ssid: 'Quan 1', psk: 'sample-password' });
     expect(named).toMatchObject({
       path: 'var/lib/iwd/Quan 1.psk',

@@ -55,7 +55,7 @@ const WAYS: [string, (config: string) => string, (made: Made, n: 1 | 2 | 'gatewa
 ];
 
 describe.skipIf(missing)(`Mosquitto with the files made for it${note}`, () => {
-  it('carries the whole loop between gateway and box over mutual TLS', async () => {
+  it('Mosquitto with the files made for it carries the whole loop between gateway and box over mutual TLS', async () => {
     const { made, broker, url } = await startMosquitto();
     const partner = await startPartnerServer();
     const [httpPort, boxPort] = [await freePort(), await freePort()];
@@ -106,7 +106,7 @@ describe.skipIf(missing)(`Mosquitto with the files made for it${note}`, () => {
     await login(url, made, await certificateOf(made, 1));
   });
 
-  it("THR refuses a stolen box's certificate once it is rotated, and takes the new one", async () => {
+  it("THR Mosquitto refuses a stolen box's certificate once it is rotated, and accepts the new one", async () => {
     const { made, url, broker } = await startMosquitto();
     const stolen = await certificateOf(made, 1);
     await login(url, made, stolen);
@@ -119,7 +119,7 @@ describe.skipIf(missing)(`Mosquitto with the files made for it${note}`, () => {
     await login(url, made, await certificateOf(made, 2));
   });
 
-  it('TLS-5 THR-14 gives a certificate the topics of its own name, whatever name it logs in with', async () => {
+  it('TLS-5 THR-14 Mosquitto gives a certificate the topics of its own name, whatever name it logs in with', async () => {
     const { made, url } = await startMosquitto();
     const gateway = await login(url, made, await certificateOf(made, 'gateway'));
     await gateway.client.subscribeAsync(boxTopic('+', 'up'), { qos: 1 });
@@ -131,7 +131,7 @@ describe.skipIf(missing)(`Mosquitto with the files made for it${note}`, () => {
   });
 
   it.each(WAYS)(
-    'TOP-3 TLS-5 THR-14 lets a box neither read nor write the topics of another, by %s',
+    'TOP-3 TLS-5 THR-14 Mosquitto lets a box neither read nor write the topics of another, by %s',
     async (_way, edit, loginOf) => {
       const { made, url } = await startMosquitto(edit);
       const gateway = await login(url, made, await loginOf(made, 'gateway'));
@@ -159,7 +159,7 @@ describe.skipIf(missing)(`Mosquitto with the files made for it${note}`, () => {
   );
 
   it.each(WAYS)(
-    'SHA-1 TOP-3 TLS-5 THR-14 gives a box its own topics in every shard, and none of another, by %s',
+    'SHA-1 TOP-3 TLS-5 THR-14 Mosquitto gives a box its own topics in every shard, and none of another, by %s',
     async (_way, edit, loginOf) => {
       const { made, url } = await startMosquitto(edit);
       const gateway = await login(url, made, await loginOf(made, 'gateway'));

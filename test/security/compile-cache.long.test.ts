@@ -83,7 +83,7 @@ async function machine() {
 }
 
 describe.skipIf(note !== '')(`what was compiled before${note}`, () => {
-  it('is kept in a folder of the caller alone, and found there at the next start', async () => {
+  it('the compile cache is kept in a folder of the caller alone, and found there at the next start', async () => {
     const { home, shared, env } = await machine();
     expect(help(env)).toContain(HONEST);
     const folder = join(home, '.cache/paybox/node');
@@ -99,14 +99,14 @@ describe.skipIf(note !== '')(`what was compiled before${note}`, () => {
     expect(help(env)).toContain(PLANTED);
   });
 
-  it('is kept where XDG_CACHE_HOME says', async () => {
+  it('the compile cache is kept where XDG_CACHE_HOME says', async () => {
     const { folder, env } = await machine();
     await mkdir(join(folder, 'cache'));
     help({ ...env, XDG_CACHE_HOME: join(folder, 'cache') });
     expect(await readdir(join(folder, 'cache/paybox/node'))).toHaveLength(1);
   });
 
-  it('THR-28 is neither read from nor written into the shared temporary folder, where anybody may have been first', async () => {
+  it('THR-28 the compile cache is neither read from nor written into the shared temporary folder, where anybody may have been first', async () => {
     const { shared, env } = await machine();
     const planted = join(shared, 'node-compile-cache');
     await poison(planted);
@@ -176,12 +176,12 @@ describe.skipIf(note !== '')(`what was compiled before${note}`, () => {
     expect(await contentOf(planted)).toEqual(before);
   });
 
-  it('runs without, and says nothing, where there is no home', async () => {
+  it('a program runs without a compile cache, and says nothing, where there is no home', async () => {
     const { env } = await machine();
     expect(help({ ...env, HOME: '/nonexistent' })).toContain(HONEST);
   });
 
-  it('runs without where nothing can be written', async () => {
+  it('a program runs without a compile cache where nothing can be written', async () => {
     const { home, env } = await machine();
     await writeFile(join(home, '.cache'), 'no folder');
     expect(help(env)).toContain(HONEST);

@@ -52,7 +52,7 @@ describe.each([
   [`Mosquitto${note}`, mosquitto, missing],
 ] as const)('whoever has the login of a box at %s', (_broker, open, isMissing) => {
   it.skipIf(isMissing)(
-    'THR-26 PRE-3 silences it by no presence message: pushes, payments and screen go on',
+    'THR-26 PRE-3 an attacker silences a box by no presence message: pushes, payments and screen go on',
     async () => {
       const { gateway, box, mqttUrl, secret } = await open();
       const { terminalCode } = BOX1;

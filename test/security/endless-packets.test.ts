@@ -97,17 +97,20 @@ const ATTACKS: Attack[] = (['before it accepts the login', 'after it has accepte
 describe.each(ATTACKS)('a broker that sends $what over $scheme $when', (attack) => {
   const links = Object.entries(LINKS).filter(([who]) => attack.scheme === 'mqtt' || who !== 'a light box');
 
-  it.each(links)('THR-41 LIM-4 is left at once by %s, which says how long the packet is', async (_who, connect) => {
-    const { url, victims } = await endlessBroker(attack);
-    const expected =
-      attack.what === 'the head of a frame'
-        ? /Max payload size exceeded/
-        : /a packet of 250000000 bytes is refused at its head: at most 262144 bytes are taken/;
-    expect(await connect(url)).toMatch(expected);
-    await eventually('the end', () => victims.every(({ isClosed }) => isClosed));
-    expect(victims).toHaveLength(1);
-    expect(victims[0]?.bytes).toBeLessThan(attack.what === 'a packet without end' ? SYSTEM_BYTES_MAX : 1);
-  });
+  it.each(links)(
+    'THR-41 LIM-4 an endless packet is left at once by %s, which says how long the packet is',
+    async (_who, connect) => {
+      const { url, victims } = await endlessBroker(attack);
+      const expected =
+        attack.what === 'the head of a frame'
+          ? /Max payload size exceeded/
+          : /a packet of 250000000 bytes is refused at its head: at most 262144 bytes are taken/;
+      expect(await connect(url)).toMatch(expected);
+      await eventually('the end', () => victims.every(({ isClosed }) => isClosed));
+      expect(victims).toHaveLength(1);
+      expect(victims[0]?.bytes).toBeLessThan(attack.what === 'a packet without end' ? SYSTEM_BYTES_MAX : 1);
+    },
+  );
 });
 
 it.each([

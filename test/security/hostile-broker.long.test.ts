@@ -24,7 +24,7 @@ import {
 import { startRealBox } from './real-box.ts';
 
 describe('whoever runs the broker', () => {
-  it('THR-17 shows no QR on a box: none of its own, no old one, none of another box, none changed or held back', async () => {
+  it('THR-17 a hostile broker shows no QR on a box: none of its own, no old one, none of another box, none changed or held back', async () => {
     const it = await stage();
     const { relay, gateway, box } = it;
     const box2 = await startRealBox(BOX2, { transport: 'mqtt', url: relay.url });
@@ -62,7 +62,7 @@ describe('whoever runs the broker', () => {
     expect(await held).toMatchObject({ status: 'FAILED' });
   });
 
-  it('THR-17 SHA-2 has a box neither say paid, nor take its QR away, nor change its account, nor go elsewhere', async () => {
+  it('THR-17 SHA-2 a hostile broker has a box neither say paid, nor remove its QR, nor change its account, nor go elsewhere', async () => {
     const it = await stage();
     const { relay, gateway, box } = it;
     expect(await pushed(gateway, 'PAID')).toEqual(SUCCESS);
@@ -92,7 +92,7 @@ describe('whoever runs the broker', () => {
     expect(box.log.filter((it) => it.event === 'link-moved')).toEqual([]);
   });
 
-  it('THR-17 tells a box nothing of before, after a restart of box, gateway or connection', async () => {
+  it('THR-17 a hostile broker replays nothing to a box, after a restart of box, gateway or connection', async () => {
     const { relay, gateway, box, dataDir } = await stage();
     expect(await pushed(gateway, 'OLD')).toEqual(SUCCESS);
     expect(await pay(gateway, 'OLD')).toMatchObject({ status: 'SUCCESS' });
@@ -120,7 +120,7 @@ describe('whoever runs the broker', () => {
     expect(await pushed(next, 'NEW')).toEqual(SUCCESS);
   });
 
-  it('THR-18 has a gateway not believe that a QR is on a screen, or a payment announced', async () => {
+  it('THR-18 a hostile broker has a gateway not believe that a QR is on a screen, or a payment announced', async () => {
     const { relay, gateway, box } = await stage(4_000);
     const box2 = await startRealBox(BOX2, { transport: 'mqtt', url: relay.url });
     expect(await pushed(gateway, 'OLD')).toEqual(SUCCESS);
@@ -153,7 +153,7 @@ describe('whoever runs the broker', () => {
     expect((await box2.status()).order?.orderId).toBe('OTHER');
   });
 
-  it('THR-18 begins no session by an old hello, nor by one that it held back, and the live one goes on', async () => {
+  it('THR-18 a hostile broker begins no session by an old hello, nor by one that it held back, and the live one goes on', async () => {
     const { relay, gateway, box, dataDir } = await stage();
     // On a slow machine a box may have said hello more than once.
     const begun = relay.messages(UP, 'hello').length;
@@ -199,7 +199,7 @@ describe('whoever runs the broker', () => {
     );
   });
 
-  it('THR-19 can only keep a box from working, which people see at the box and at the gateway', async () => {
+  it('THR-19 a hostile broker can only keep a box from working, which people see at the box and at the gateway', async () => {
     const { relay, gateway, box } = await stage(2_000);
     const isOnline = async () => (await box.status()).online;
     relay.rule = holding(BOX1.terminalCode, 'show');

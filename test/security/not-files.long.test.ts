@@ -67,19 +67,22 @@ async function agentFile(folder: string, change: object = {}): Promise<string> {
 }
 
 describe('something else than a file in the place of one', () => {
-  it.each(OTHERS)('THR-43 as the store of a gateway ends its start: %s', async (what, put) => {
-    const folder = await temporaryFolder();
-    const config = await gatewayFile(folder);
-    const store = join(folder, 'data/gateway.sqlite');
-    await put(store);
-    const running = paybox('gateway', '--config', config);
-    expect([await endOf(running), running.output()]).toEqual([
-      2,
-      expect.stringContaining(`the store ${store} cannot be opened: it is ${what}, expected a file\n  move it away`),
-    ]);
-  });
+  it.each(OTHERS)(
+    'THR-43 something else than a file as the store of a gateway ends its start: %s',
+    async (what, put) => {
+      const folder = await temporaryFolder();
+      const config = await gatewayFile(folder);
+      const store = join(folder, 'data/gateway.sqlite');
+      await put(store);
+      const running = paybox('gateway', '--config', config);
+      expect([await endOf(running), running.output()]).toEqual([
+        2,
+        expect.stringContaining(`the store ${store} cannot be opened: it is ${what}, expected a file\n  move it away`),
+      ]);
+    },
+  );
 
-  it('THR-43 ends the start of a gateway by name, for each of its files', async () => {
+  it('THR-43 something else than a file ends the start of a gateway by name, for each of its files', async () => {
     const folder = await temporaryFolder();
     const pem = { cert: join(folder, 'cert.pem'), key: join(folder, 'key.pem') };
     const rows: [file: string, config: object][] = [
@@ -108,7 +111,7 @@ describe('something else than a file in the place of one', () => {
     });
   });
 
-  it('THR-43 ends a command by name that was given it, to read or to write', async () => {
+  it('THR-43 something else than a file ends a command by name that was given it, to read or to write', async () => {
     const folder = await temporaryFolder();
     const path = join(folder, 'pipe');
     fifo(path);
@@ -137,7 +140,7 @@ describe('something else than a file in the place of one', () => {
     expect(lstatSync(path).isFIFO()).toBe(true);
   });
 
-  it('THR-43 AGT-8 is set aside where it is the journal of a box, which starts without waiting for it', async () => {
+  it('THR-43 AGT-8 something else than a file is set aside where it is the journal of a box, which starts without waiting for it', async () => {
     await inFours([JOURNAL_FILE, `${JOURNAL_FILE}-wal`], async (name) => {
       const folder = await temporaryFolder();
       const config = await agentFile(folder);
@@ -159,7 +162,7 @@ describe('something else than a file in the place of one', () => {
 describe('what a person deliberately names', () => {
   const bash = (script: string) => run('bash', ['-c', script]);
 
-  it('THR-43 may be what another program writes or reads, as by <(…), >(…) and standard input', async () => {
+  it('THR-43 a command may be given what another program writes or reads, as by <(…), >(…) and standard input', async () => {
     const folder = await temporaryFolder();
     const token = 'A-long-admin-token-of-a-test';
     const config = await gatewayFile(folder, { adminToken: token });
@@ -194,7 +197,7 @@ describe('what a person deliberately names', () => {
     expect(lstatSync('/dev/null').isCharacterDevice()).toBe(true);
   });
 
-  it('THR-43 is waited for a second where nobody writes it, and not opened where it is no stream', async () => {
+  it('THR-43 a pipe is waited for a second where nobody writes it, and not opened where it is no stream', async () => {
     const folder = await temporaryFolder();
     const path = join(folder, 'pipe');
     fifo(path);
@@ -228,7 +231,7 @@ describe('files that a program makes', () => {
   /** Runs the CLI with an umask that lets everybody write everything. */
   const openly = (...args: string[]) => run('sh', ['-c', 'umask 0; exec "$@"', 'sh', CLI, ...args]);
 
-  it('THR-43 THR-15 has them for its owner only, whatever the umask, and follows no link to a ready file', async () => {
+  it("THR-43 THR-15 files that a program makes are its owner's only, whatever the umask, and a ready file follows no link", async () => {
     const folder = await temporaryFolder();
     const shared = join(folder, 'shared');
     execFileSync('mkdir', ['-m', '1777', shared]);
@@ -255,7 +258,7 @@ describe('files that a program makes', () => {
     expect(await running.stop()).toBe(0);
   });
 
-  it('THR-43 takes no name of the system for one of its own', () => {
+  it('THR-43 a program makes no file under a name of the system', () => {
     for (const path of ['/dev/null', '/dev/stdout', '/dev/fd/1', '/proc/self/fd/1', '/dev/../dev/null']) {
       expect(() => assertReplaceable(path)).toThrow(NotAFileError);
     }

@@ -81,7 +81,7 @@ describe('who owns the folder of a store that root restores', () => {
     expect(await paymentsIn(dataDir)).toEqual(['a']);
   });
 
-  it('BAK-4 holds it up by no pipe in the place of the store', async () => {
+  it("BAK-4 the owner of a store's folder holds up a restore by no pipe in the place of the store", async () => {
     const { folder, file } = await backupOf('a');
     const dataDir = join(folder, 'data');
     await mkdir(dataDir);
@@ -115,7 +115,7 @@ describe('who owns the backup that is restored', () => {
     expect(await readdir(folder)).toEqual(['backup']);
   });
 
-  it('BAK-4 has none put in place but the one that was opened and looked through', async () => {
+  it('BAK-4 the owner of a backup has none restored but the one that was opened and checked', async () => {
     const [{ folder, file }, evil] = [await backupOf('a'), await backupOf('a', 'b')];
     const swapped = await openBackup(file);
     await rename(evil.file, file);
@@ -161,7 +161,7 @@ describe('a backup whose schema no gateway has made', () => {
     expect((await readdir(folder)).toSorted()).toEqual(['backup', 'of']);
   });
 
-  it('BAK-4 is not one of an older version', async () => {
+  it('BAK-4 a backup whose schema no gateway has made is not one of an older version', async () => {
     for (const made of Object.keys(MIGRATIONS).keys()) {
       const folder = await temporaryFolder();
       const file = join(folder, 'backup');

@@ -12,7 +12,7 @@ import { forgery, pushed, SUCCESS, stage, UP } from './hostile-stage.ts';
 import { startRealBox } from './real-box.ts';
 
 describe('whoever has seen the login of a box pass', () => {
-  it('THR-18 does no more with the login that it saw than open streams on which nothing comes', async () => {
+  it('THR-18 an eavesdropper can do no more with a login than open streams on which nothing comes', async () => {
     const { relay, gateway, box } = await stage();
     const sessionId = String(said(await relay.message(UP, 'hello'))?.sessionId);
     relay.rule = holding(BOX1.terminalCode, 'shown');
@@ -41,7 +41,7 @@ describe('whoever has seen the login of a box pass', () => {
     expect(gateway.log.filter((it) => it.event === 'box-disconnected' || it.event === 'box-superseded')).toEqual([]);
   });
 
-  it('THR-18 cuts off no box over HTTP by the login that it saw, with however many streams', async () => {
+  it('THR-18 an eavesdropper cuts off no box over HTTP by its login, with however many streams', async () => {
     const gateway = await testGateway();
     const box = await startRealBox(BOX1, { transport: 'http', url: gateway.origin });
     const streams: Awaited<ReturnType<typeof streamOf>>[] = [];
@@ -56,7 +56,7 @@ describe('whoever has seen the login of a box pass', () => {
     expect(box.log.filter((it) => it.event === 'link-lost')).toEqual([]);
   });
 
-  it('THR-18 BOX-HTTP-1 neither cuts nor replaces the stream in use, although it has overheard its session', async () => {
+  it('THR-18 BOX-HTTP-1 an eavesdropper neither cuts nor replaces the stream in use, although it has the session', async () => {
     const gateway = await testGateway();
     const box = await startRealBox(BOX1, { transport: 'http', url: gateway.origin });
     const sessionId = await sessionIn(gateway);
@@ -72,7 +72,7 @@ describe('whoever has seen the login of a box pass', () => {
     expect(refusals.map((it) => it.reason)).toEqual(Array(3).fill('this session has a stream already'));
   });
 
-  it('THR-18 TOP-6 takes no connection of the embedded broker over, although it has seen its client id', async () => {
+  it('THR-18 TOP-6 an eavesdropper takes over no connection of the embedded broker, although it has the client id', async () => {
     const gateway = await testGateway();
     const { mqttUrl, clientIds } = await overheard(gateway.mqttUrl ?? '');
     const box = await startRealBox(BOX1, { transport: 'mqtt', url: mqttUrl });
@@ -86,7 +86,7 @@ describe('whoever has seen the login of a box pass', () => {
     expect(clientIds).toEqual([clientId]);
   });
 
-  it('THR-18 TOP-6 cannot tell the client id from the session, which every message names', async () => {
+  it('THR-18 TOP-6 an eavesdropper cannot derive the client id from the session, which every message names', async () => {
     const gateway = await testGateway();
     const { mqttUrl, clientIds } = await overheard(gateway.mqttUrl ?? '');
     await startRealBox(BOX1, { transport: 'mqtt', url: mqttUrl });

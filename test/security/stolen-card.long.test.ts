@@ -6,7 +6,7 @@ import { bootRealBox } from './real-box.ts';
 import { enrolled, expectWorthless, gatewayWith, NAMES, operate, pushedTo2 } from './stolen-card-fixture.ts';
 
 describe('whoever has the card of a box', () => {
-  it('THR-21 has nothing in hand once its secret is forgotten, although its copy of the box runs at that moment', async () => {
+  it('THR-21 a stolen card is worth nothing once its secret is forgotten, although its copy of the box runs at that moment', async () => {
     const gateway = await gatewayWith({});
     const box = await enrolled(gateway);
     const old = (await readFile(join(box.dataDir, 'secret'), 'utf8')).trim();

@@ -21,7 +21,7 @@ import {
 } from './stolen-card-fixture.ts';
 
 describe('whoever has the card of a box', () => {
-  it('THR-21 finds on it no secret of gateway, partner or another box, and its own for its owner only', async () => {
+  it('THR-21 a stolen card holds no secret of gateway, partner or another box, and its own for its owner only', async () => {
     const dataDir = await temporaryFolder();
     const gateway = await gatewayWith({}, dataDir);
     await connectFakeBox({ gateway, identity: BOX1, transport: 'mqtt' });
@@ -40,7 +40,7 @@ describe('whoever has the card of a box', () => {
     for (const [name, { mode }] of await filesIn(dataDir)) expect([name, mode]).toEqual([name, 0o600]);
   });
 
-  it('THR-21 is no other box with it', async () => {
+  it('THR-21 a stolen card logs in as no other box', async () => {
     const gateway = await gatewayWith({});
     const box1 = await connectFakeBox({ gateway, identity: BOX1, transport: 'mqtt' });
     const box = await enrolled(gateway);
@@ -58,7 +58,7 @@ describe('whoever has the card of a box', () => {
     expect(box1.of('refused')).toEqual([]);
   });
 
-  it('THR-21 has nothing in hand once its secret is another in the configuration', async () => {
+  it('THR-21 a stolen card is worth nothing once its secret is another in the configuration', async () => {
     const dataDir = await temporaryFolder();
     const [old, current] = ['The-secret-of-this-box-before', 'The-secret-of-this-box-after'];
     const first = await gatewayWith({ secret: old }, dataDir);

@@ -85,7 +85,7 @@ describe.skipIf(missing)(`the embedded broker over TLS, to openssl s_client${not
     expect(refusals(gateway, 'mqtt-login-refused')).toEqual([]);
   });
 
-  it("THR refuses a box that knows another's secret under its own certificate, by name", async () => {
+  it("THR the embedded broker refuses a box that knows another's secret under its own certificate, by name", async () => {
     const made = await provisioned();
     const gateway = await guardedGateway(made);
     const { out } = await loginBy(gateway, made, 1, shown((await made.box(2)).files));
@@ -95,7 +95,7 @@ describe.skipIf(missing)(`the embedded broker over TLS, to openssl s_client${not
     ]);
   });
 
-  it('TLS-1 THR-11 hears nobody without TLS', async () => {
+  it('TLS-1 THR-11 the embedded broker with TLS answers nobody without TLS', async () => {
     const made = await provisioned();
     const gateway = await guardedGateway(made);
     const plain = (gateway.mqttUrl ?? '').replace('mqtts:', 'mqtt:');
@@ -133,7 +133,7 @@ describe.each<[string, Transport<GatewayAddress>, (gateway: TestGateway) => stri
   ['https', httpTransport, (gateway) => gateway.origin],
   ['https with the sockets of light boxes', lightHttp, (gateway) => gateway.origin],
 ])('a box over %s', (_scheme, transport, urlOf) => {
-  it('TLS-2 reaches its gateway by every name in its certificate', async () => {
+  it('TLS-2 a box reaches its gateway by every name in its certificate', async () => {
     const made = await provisioned();
     const url = urlOf(await guardedGateway(made));
     await open(transport, made, { url });
@@ -162,7 +162,7 @@ describe.each<[string, Transport<GatewayAddress>, (gateway: TestGateway) => stri
     expect(refusals(gateway, 'box-connected')).toEqual([]);
   });
 
-  it('takes the name that its configuration gives for that of the address', async () => {
+  it('a box accepts the name that its configuration gives for that of the address', async () => {
     const made = await provisioned();
     const purpose: Purpose = { kind: 'server', hosts: ['gateway.example'] };
     const server = await issue(await made.authority(), 'gateway.example', purpose, validFor(Date.now(), 1));
@@ -170,7 +170,7 @@ describe.each<[string, Transport<GatewayAddress>, (gateway: TestGateway) => stri
     await open(transport, made, { url, tls: { servername: 'gateway.example' } });
   });
 
-  it('names a file that is not there, and takes it up once it is', async () => {
+  it('a box names a file that is not there, and uses it once it is', async () => {
     const made = await provisioned();
     const url = urlOf(await guardedGateway(made));
     const ca = join(made.path, 'later.pem');
@@ -181,33 +181,37 @@ describe.each<[string, Transport<GatewayAddress>, (gateway: TestGateway) => stri
 });
 
 describe('the HTTPS of a gateway', () => {
-  it.skipIf(missing)(`TLS-1 THR-11 answers over TLS 1.2 and 1.3 only, and nothing without TLS${note}`, async () => {
-    const made = await provisioned();
-    const gateway = await guardedGateway(made);
-    expect(gateway.baseUrl).toMatch(/^https:/);
-    const { host, port } = new URL(gateway.origin);
-    const fixed = [
-      's_client',
-      '-connect',
-      host,
-      '-CAfile',
-      join(made.path, 'ca.pem'),
-      '-quiet',
-      '-verify_return_error',
-    ];
-    const request = `GET /healthz HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`;
-    const answerTo = async (...args: string[]) => String((await openssl([...fixed, '-ign_eof', ...args], request)).out);
-    expect(await answerTo('-tls1_3')).toMatch(/^HTTP\/1\.1 200/);
-    expect(await answerTo('-tls1_2')).toMatch(/^HTTP\/1\.1 200/);
-    expect(await answerTo('-tls1_1', '-cipher', 'ALL:@SECLEVEL=0')).toBe('');
-    const plainly = await fetch(`http://127.0.0.1:${port}/healthz`).then(
-      (it) => it.status,
-      () => 'nothing',
-    );
-    expect(plainly).not.toBe(200);
-  });
+  it.skipIf(missing)(
+    `TLS-1 THR-11 the HTTPS of a gateway answers over TLS 1.2 and 1.3 only, and nothing without TLS${note}`,
+    async () => {
+      const made = await provisioned();
+      const gateway = await guardedGateway(made);
+      expect(gateway.baseUrl).toMatch(/^https:/);
+      const { host, port } = new URL(gateway.origin);
+      const fixed = [
+        's_client',
+        '-connect',
+        host,
+        '-CAfile',
+        join(made.path, 'ca.pem'),
+        '-quiet',
+        '-verify_return_error',
+      ];
+      const request = `GET /healthz HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`;
+      const answerTo = async (...args: string[]) =>
+        String((await openssl([...fixed, '-ign_eof', ...args], request)).out);
+      expect(await answerTo('-tls1_3')).toMatch(/^HTTP\/1\.1 200/);
+      expect(await answerTo('-tls1_2')).toMatch(/^HTTP\/1\.1 200/);
+      expect(await answerTo('-tls1_1', '-cipher', 'ALL:@SECLEVEL=0')).toBe('');
+      const plainly = await fetch(`http://127.0.0.1:${port}/healthz`).then(
+        (it) => it.status,
+        () => 'nothing',
+      );
+      expect(plainly).not.toBe(200);
+    },
+  );
 
-  it('is the scheme of every address that it tells', async () => {
+  it('the HTTPS of a gateway is the scheme of every address that it prints', async () => {
     const made = await provisioned();
     const gateway = await guardedGateway(made);
     const ca = await made.text('ca.pem');
@@ -249,7 +253,7 @@ describe('a connection without TLS', () => {
     expect(agent(link)).not.toThrow();
   });
 
-  it('has no certificates', () => {
+  it('a connection without TLS has no certificates', () => {
     expect(agent({ transport: 'mqtt', url: 'mqtt://127.0.0.1', tls: { ca: 'ca.pem' } })).toThrow(
       /link\.tls: expected only/,
     );
@@ -287,7 +291,7 @@ describe('a connection without TLS', () => {
   });
 
   it.each([...TRANSPORTS.values()])(
-    'TLS-1 is refused by the transport $name',
+    'TLS-1 a connection without TLS is refused by the transport $name',
     async ({ name, schemes, example, ownLogin }) => {
       const names = { terminalCode: 'VVB000001', serialNumber: 'VVB900001' };
       const box = ownLogin === undefined ? { ...names, secret: 'Sample-box-secret-known-to-all' } : names;
@@ -300,7 +304,7 @@ describe('a connection without TLS', () => {
     },
   );
 
-  it('is told from one that stays on this machine', () => {
+  it('a connection without TLS to another machine differs from one that stays on this machine', () => {
     const exposed = (url: string) => isExposed(url, LINK_SCHEMES);
     expect(['127.0.0.1', '127.9.9.9', '::1', '[::1]', 'LOCALHOST'].map(isLoopbackHost)).toEqual(Array(5).fill(true));
     expect(['0.0.0.0', '::', '10.0.0.1', '128.0.0.1', 'localhost.', '127.0.0.1.nip.io'].map(isLoopbackHost)).toEqual(

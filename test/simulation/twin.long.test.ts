@@ -7,7 +7,9 @@ const ONE = process.env.PAYBOX_TWIN_SEED;
 const SESSIONS = 32;
 
 describe('a program that is stopped at each of its writes', () => {
-  it('loses no payment and tells none twice', { timeout: 600_000 }, async () => {
+  it('a program that is stopped at each of its writes loses no payment and tells none twice', {
+    timeout: 600_000,
+  }, async () => {
     const wanted = ONE === undefined ? { sessions: SESSIONS, firstSeed: 1 } : { sessions: 1, firstSeed: Number(ONE) };
     const begun = process.cpuUsage();
     const figures = await run(wanted, await GatewayDisk.make());

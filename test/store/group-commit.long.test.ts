@@ -8,7 +8,7 @@ import { opened, order } from './rows.ts';
 describe.skipIf(missing)(`a commit in PostgreSQL that waits for the disk outside its connection${note}`, () => {
   const { server, place, end, committed, stopSecond } = groupCommits();
 
-  it('waits on the other connection when the second one is ended, and is told', async () => {
+  it('a commit waits on the other connection when the second one is ended, and is reported', async () => {
     const given = await place();
     const store = await opened(given);
     const holder = new pg.Client(given.databaseUrl);
@@ -35,7 +35,7 @@ describe.skipIf(missing)(`a commit in PostgreSQL that waits for the disk outside
     );
   });
 
-  it('fails in bounded time when the second connection hangs, and the next one goes another way', async () => {
+  it('a commit fails in bounded time when the second connection hangs, and the next one goes another way', async () => {
     const given = await place();
     const store = await opened(given);
     await stopSecond(given.databaseUrl);

@@ -11,7 +11,7 @@ describe.skipIf(missing)(`a commit in PostgreSQL that waits for the disk outside
   const unwritten = async (url: string) =>
     (await server().run(url, 'select pg_current_wal_insert_lsn() > pg_current_wal_flush_lsn() as is_so'))[0]?.is_so;
 
-  it('is told, and shown to readers, only once the disk has it', async () => {
+  it('a commit in PostgreSQL is reported, and shown to readers, only once the disk has it', async () => {
     const given = await place();
     const store = await opened(given);
     await store.orders.add(order('a'));
@@ -27,7 +27,7 @@ describe.skipIf(missing)(`a commit in PostgreSQL that waits for the disk outside
     expect(told).toEqual(['b', 'c', 'd', 'a,b,c,d']);
   });
 
-  it('fails when the server crashes before the disk has it, though a new connection finds the disk in order', async () => {
+  it('a commit in PostgreSQL fails when the server crashes before the disk has it, though a new connection finds the disk in order', async () => {
     const given = await place();
     const store = await opened(given);
     await store.orders.add(order('a'));
@@ -47,7 +47,7 @@ describe.skipIf(missing)(`a commit in PostgreSQL that waits for the disk outside
     expect(await ids(store)).toEqual(['a', 'b']);
   });
 
-  it('STO-2 fails when another gateway has taken over before the disk has it', async () => {
+  it('STO-2 a commit fails when another gateway has taken over before the disk has it', async () => {
     const given = await place();
     const first = await opened(given);
     const signal = await stopSecond(given.databaseUrl);
@@ -66,7 +66,7 @@ describe.skipIf(missing)(`a commit in PostgreSQL that waits for the disk outside
     expect(await late).toContain('has taken over');
   });
 
-  it('waits for a standby that the server waits for', async () => {
+  it('a commit waits for a standby that the server waits for', async () => {
     const given = await place();
     const store = await opened(given);
     const configure = async (standby: string) => {
@@ -97,7 +97,7 @@ describe.skipIf(missing)(`a commit in PostgreSQL that waits for the disk outside
     await written;
   });
 
-  it('is as durable for a user who may have one connection, which the log says once', async () => {
+  it('a commit is as durable for a user who may have one connection, which the log says once', async () => {
     const { databaseUrl, dataDir } = await place();
     const name = new URL(databaseUrl).pathname.slice(1);
     await server().run(databaseUrl, "create role poor login password 'poor-secret' connection limit 1");
@@ -142,7 +142,7 @@ describe('a wait for the disk', () => {
     };
   };
 
-  it('serves every commit that came before it', async () => {
+  it('a wait for the disk serves every commit that came before it', async () => {
     const { waits, commits, commit, second } = setUp();
     commits.openedSecond(second);
     const first = commit();
@@ -155,7 +155,7 @@ describe('a wait for the disk', () => {
     expect(waits).toHaveLength(2);
   });
 
-  it('on a connection of the writer that was opened after the commit proves nothing', async () => {
+  it('a wait for the disk on a connection of the writer that was opened after the commit proves nothing', async () => {
     const { commits, commit, writerDoes } = setUp();
     writerDoes(() => commits.writerOpened());
     await expect(commit()).rejects.toMatchObject({ code: 'STORAGE_FAULT', severity: 'retryable' });
@@ -163,7 +163,7 @@ describe('a wait for the disk', () => {
     await commit();
   });
 
-  it('is not asked of a second connection that was opened after the commit', async () => {
+  it('a wait for the disk is not asked of a second connection that was opened after the commit', async () => {
     const { waits, commits, commit, second, writerDoes } = setUp();
     commits.openedSecond(second);
     const waiting = commit();

@@ -7,7 +7,7 @@ import { opened, order, pay } from './rows.ts';
 describe.skipIf(missing)(`a gateway whose own session with PostgreSQL hangs${note}`, () => {
   const { sessions, setUp } = ownSessions();
 
-  it('waits also for a session that hangs while it waits for the lock, and gets it in its place', async () => {
+  it('a gateway waits also for a session of its own that hangs while it waits for the lock, and gets it in its place', async () => {
     const { store, proxy, databaseUrl, supersededBy } = await setUp();
     const [first = 0] = await sessions(databaseUrl, true);
     const goOnFirst = stopped(first);
@@ -28,7 +28,7 @@ describe.skipIf(missing)(`a gateway whose own session with PostgreSQL hangs${not
     expect(supersededBy()).toBeUndefined();
   });
 
-  it('MSG-7 loses no payment and has none twice, whatever that session still commits', async () => {
+  it('MSG-7 a gateway whose own session hangs loses no payment and has none twice, whatever that session still commits', async () => {
     const { store, databaseUrl, supersededBy } = await setUp();
     const acknowledged: string[] = [];
     const names = Array.from({ length: 400 }, (_, i) => `p${i}`);

@@ -9,7 +9,7 @@ describe.skipIf(missing)(`a gateway whose own session with PostgreSQL hangs${not
   const ids = async (store: Store) => (await store.orders.newest(1000)).map((it) => it.id).toSorted();
   const { sessions, setUp } = ownSessions();
 
-  it('STO-2 waits for that session, says which, and goes on by itself once it has ended', async () => {
+  it('STO-2 a gateway waits for its own session that hangs, says which, and goes on by itself once it has ended', async () => {
     const { store, proxy, databaseUrl, lines, supersededBy } = await setUp();
     const [holder = 0] = await sessions(databaseUrl, true);
     const goOn = stopped(holder);
@@ -30,7 +30,7 @@ describe.skipIf(missing)(`a gateway whose own session with PostgreSQL hangs${not
     expect(told).toEqual([expect.objectContaining({ reason: expect.stringMatching(/not ended yet|ECONNRESET/) })]);
   });
 
-  it('STO-1 STO-2 leaves the database to another gateway that gets the lock before it', async () => {
+  it('STO-1 STO-2 a gateway whose own session hangs leaves the database to another gateway that gets the lock before it', async () => {
     const { store, proxy, databaseUrl } = await setUp();
     const [holder = 0] = await sessions(databaseUrl, true);
     const goOn = stopped(holder);

@@ -14,7 +14,7 @@ describe.skipIf(missing)(`shards of one PostgreSQL database${note}`, () => {
     return { databaseUrl, open, stores };
   };
 
-  it('have orders and payments of their own', async () => {
+  it('shards of one PostgreSQL database have orders and payments of their own', async () => {
     const { stores } = await shards(0, 1, 2);
     for (const [i, store] of stores.entries()) {
       await store.orders.add(order(`order-${i}`));
@@ -26,7 +26,7 @@ describe.skipIf(missing)(`shards of one PostgreSQL database${note}`, () => {
     }
   });
 
-  it('read one registry, and have one secret of tokens', async () => {
+  it('shards of one PostgreSQL database read one registry, and have one secret of tokens', async () => {
     const { stores } = await shards(0, 7);
     const [first, other] = stores;
     const row = {
@@ -53,7 +53,7 @@ describe.skipIf(missing)(`shards of one PostgreSQL database${note}`, () => {
     expect(await other?.setting('name', () => 'own')).toBe('own');
   });
 
-  it('belong to one gateway each', async () => {
+  it('shards of one PostgreSQL database belong to one gateway each', async () => {
     const { open, stores } = await shards(0, 1);
     await expect(open(1, 'b')).rejects.toThrow(/another gateway uses shard 1 of /);
     await stores[1]?.close();
