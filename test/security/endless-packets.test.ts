@@ -1,6 +1,7 @@
 import { connect } from 'mqtt';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { MqttEndpoint } from '../../src/bench/judges/box/gateway/mqtt-endpoint.ts';
+import { ScriptedBroker } from '../../src/bench/judges/box/gateway/scripted-broker.ts';
 import type { GatewayAddress, Transport } from '../../src/device/agent/contract.ts';
 import { mqttTransport } from '../../src/device/agent/transports/mqtt.ts';
 import { vietqrTransport } from '../../src/device/agent/transports/vietqr.ts';
@@ -134,7 +135,8 @@ it('THR-41 LIM-4 the judge of a box ends a connection at the head of a packet, a
     violation: (clause: string, what: string) => void violations.push(`${clause}: ${what}`),
   };
   const world = { clock: systemClock, random: systemRandom, events };
-  const endpoint = await MqttEndpoint.open({ host: '127.0.0.1', port: 0 }, IDENTITY, world);
+  const endpoint = new MqttEndpoint(IDENTITY, world, await ScriptedBroker.create());
+  await endpoint.listen({ host: '127.0.0.1', port: 0 });
   onTestFinished(() => endpoint.close());
   const { terminalCode, secret } = IDENTITY;
   const client = connect(`mqtt://127.0.0.1:${endpoint.port}`, {

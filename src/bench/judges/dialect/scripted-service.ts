@@ -61,7 +61,7 @@ export class ScriptedService {
   /** Connections in order; the oldest of many are dropped. */
   readonly lines: BoxLine[] = [];
   readonly #byClient = new WeakMap<Client, BoxLine>();
-  #broker: ScriptedBroker | undefined;
+  readonly broker: ScriptedBroker;
   /** The last connection or login that came to nothing. */
   lastProblem = '';
   /** The answer to an enrolment. Its boxId is new in each run, so a box brings nothing from an earlier one. */
@@ -77,7 +77,8 @@ export class ScriptedService {
   /** True if the last wait for the box was in vain. */
   isGivenUp = false;
 
-  private constructor(identity: DialectIdentity, { clock, random }: PeerWorld<TlsIdentity>) {
+  private constructor(identity: DialectIdentity, { clock, random }: PeerWorld<TlsIdentity>, broker: ScriptedBroker) {
+    this.broker = broker;
     this.identity = identity;
     this.clock = clock;
     this.random = random;
@@ -91,9 +92,10 @@ export class ScriptedService {
     identity: DialectIdentity,
     world: PeerWorld<TlsIdentity>,
   ): Promise<ScriptedService> {
-    const service = new ScriptedService(identity, world);
-    service.#broker = await ScriptedBroker.open(at, service.#rights(), world.tls);
-    const { aedes } = service.broker;
+    const broker = await ScriptedBroker.create();
+    const service = new ScriptedService(identity, world, broker);
+    await broker.listen(at, service.#rights(), world.tls);
+    const { aedes } = broker;
     aedes.on('publish', (packet, client) => service.#onPublish(packet, client));
     aedes.on('subscribe', (subscriptions, client) => {
       for (const { topic } of subscriptions) service.#byClient.get(client)?.filters.add(topic);
@@ -102,11 +104,6 @@ export class ScriptedService {
       for (const filter of filters) service.#byClient.get(client)?.filters.delete(filter);
     });
     return service;
-  }
-
-  get broker(): ScriptedBroker {
-    if (this.#broker === undefined) throw new Error('the service is not open');
-    return this.#broker;
   }
 
   get boxTopic(): string {

@@ -46,7 +46,7 @@ export class HttpEndpoint implements GatewayEndpoint {
   connectionCount = 0;
   port = 0;
 
-  private constructor(identity: JudgedIdentity, world: EndpointWorld) {
+  constructor(identity: JudgedIdentity, world: EndpointWorld) {
     this.#identity = identity;
     this.#world = world;
     const handle = (request: IncomingMessage, response: ServerResponse) => this.#onRequest(request, response);
@@ -59,15 +59,13 @@ export class HttpEndpoint implements GatewayEndpoint {
   }
 
   /** Throws ConfigError when the address cannot be used. */
-  static async open(at: ListenAddress, identity: JudgedIdentity, world: EndpointWorld): Promise<HttpEndpoint> {
-    const endpoint = new HttpEndpoint(identity, world);
-    const server = endpoint.#server;
-    if (world.tls === undefined) endpoint.port = await openServer(server, at, PORT_OPTION);
+  async listen(at: ListenAddress): Promise<void> {
+    const { tls } = this.#world;
+    if (tls === undefined) this.port = await openServer(this.#server, at, PORT_OPTION);
     else {
-      endpoint.tls = await TlsListener.open(at, PORT_OPTION, world.tls, (socket) => server.emit('connection', socket));
-      endpoint.port = endpoint.tls.port;
+      this.tls = await TlsListener.open(at, PORT_OPTION, tls, (socket) => this.#server.emit('connection', socket));
+      this.port = this.tls.port;
     }
-    return endpoint;
   }
 
   cut(): void {

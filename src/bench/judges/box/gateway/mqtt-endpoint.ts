@@ -13,7 +13,7 @@ import {
   type ListenAddress,
   loginProblem,
 } from './endpoint.ts';
-import { loginRefused, ScriptedBroker } from './scripted-broker.ts';
+import { loginRefused, type ScriptedBroker } from './scripted-broker.ts';
 import type { TlsListener } from './tls-listener.ts';
 
 const PRESENCES_MAX = 10_000;
@@ -47,43 +47,43 @@ export class MqttEndpoint implements GatewayEndpoint {
   readonly #identity: JudgedIdentity;
   readonly #world: EndpointWorld;
   readonly #connections = new WeakMap<Client, MqttConnection>();
-  #broker: ScriptedBroker | undefined;
+  readonly #broker: ScriptedBroker;
   #run: string | undefined;
   /** Presence messages of the box, and of its last will. */
   readonly presences: Presence[] = [];
 
-  private constructor(identity: JudgedIdentity, world: EndpointWorld) {
+  constructor(identity: JudgedIdentity, world: EndpointWorld, broker: ScriptedBroker) {
+    this.#broker = broker;
     this.#identity = identity;
     this.#world = world;
   }
 
-  /** Throws ConfigError when the address cannot be used. */
-  static async open(at: ListenAddress, identity: JudgedIdentity, world: EndpointWorld): Promise<MqttEndpoint> {
-    const endpoint = new MqttEndpoint(identity, world);
-    endpoint.#broker = await ScriptedBroker.open(at, endpoint.#rights(), world.tls);
-    const { aedes } = endpoint.#broker;
-    aedes.on('publish', (packet, client) => endpoint.#onPublish(packet, client));
+  /** Listens, and announces the gateway. Throws ConfigError when the address cannot be used. */
+  async listen(at: ListenAddress): Promise<void> {
+    const { events, tls } = this.#world;
+    await this.#broker.listen(at, this.#rights(), tls);
+    const { aedes } = this.#broker;
+    aedes.on('publish', (packet, client) => this.#onPublish(packet, client));
     aedes.on('clientError', (_client, error) => {
-      if (systemCodeOf(error) === PACKET_TOO_LONG) world.events.violation('LIM-4', reasonOf(error));
+      if (systemCodeOf(error) === PACKET_TOO_LONG) events.violation('LIM-4', reasonOf(error));
     });
-    await endpoint.restart();
-    return endpoint;
+    await this.restart();
   }
 
   get tls(): TlsListener | undefined {
-    return this.#broker?.tls;
+    return this.#broker.tls;
   }
 
   get connectionCount(): number {
-    return this.#broker?.connectionCount ?? 0;
+    return this.#broker.connectionCount;
   }
 
   get port(): number {
-    return this.#broker?.port ?? 0;
+    return this.#broker.port;
   }
 
   cut(): void {
-    this.#broker?.cut();
+    this.#broker.cut();
   }
 
   async restart(): Promise<void> {
@@ -98,12 +98,12 @@ export class MqttEndpoint implements GatewayEndpoint {
   }
 
   async close(): Promise<void> {
-    await this.#broker?.close();
+    await this.#broker.close();
   }
 
   async #publishPresence(online: boolean): Promise<void> {
     const sessionId = this.#run ?? this.#world.random.uuid();
-    await this.#broker?.publish(GATEWAY_PRESENCE_TOPIC, encode({ v: MESSAGE_VERSION, online, sessionId }), true);
+    await this.#broker.publish(GATEWAY_PRESENCE_TOPIC, encode({ v: MESSAGE_VERSION, online, sessionId }), true);
   }
 
   #rights(): AedesOptions {
@@ -136,7 +136,7 @@ export class MqttEndpoint implements GatewayEndpoint {
   /** Checks a CONNECT packet. Returns its last will; undefined if there is no legal one. */
   #willOf(client: Client): Presence | undefined {
     const { events } = this.#world;
-    const packet = this.#broker?.connectOf(client);
+    const packet = this.#broker.connectOf(client);
     const { protocolVersion, clean, keepalive = 0, will } = packet ?? {};
     if (protocolVersion !== PROTOCOL_LEVEL) events.violation('TOP-1', `MQTT of protocol level ${protocolVersion}`);
     if (clean !== true) events.violation('TOP-1', 'connected without a clean session');
@@ -175,7 +175,7 @@ export class MqttEndpoint implements GatewayEndpoint {
   #connectionOf(client: Client, will: Presence | undefined): MqttConnection {
     const deliver = (bytes: string | Uint8Array) => {
       // A closed broker publishes nothing.
-      this.#broker?.publish(boxTopic(this.#identity.terminalCode, 'down'), bytes).catch(() => undefined);
+      this.#broker.publish(boxTopic(this.#identity.terminalCode, 'down'), bytes).catch(() => undefined);
     };
     const run = () => this.#run ?? '';
     return {

@@ -35,21 +35,18 @@ export class ScriptedBroker {
     };
   }
 
-  /** Opens a broker, without TLS if `tls` is undefined. Throws ConfigError when the address cannot be used. */
-  static async open(at: ListenAddress, rights: AedesOptions, tls: TlsIdentity | undefined): Promise<ScriptedBroker> {
+  /** Makes a broker that does not listen yet. */
+  static async create(): Promise<ScriptedBroker> {
     // No limit: above a limit aedes queues without bound, and thousands of queued calls overflow the stack.
-    const aedes = await Aedes.createBroker({ ...rights, connectTimeout: CONNECT_TIMEOUT_MS, concurrency: 0 });
+    const aedes = await Aedes.createBroker({ connectTimeout: CONNECT_TIMEOUT_MS, concurrency: 0 });
     // Here connections break on purpose, and some speak no MQTT. Without a listener an error would end the process.
     (aedes as EventEmitter).on('error', () => undefined);
-    const broker = new ScriptedBroker(aedes);
-    broker.port = await broker.#listen(at, tls).catch(async (error: unknown) => {
-      await new Promise<void>((resolve) => aedes.close(resolve));
-      throw error;
-    });
-    return broker;
+    return new ScriptedBroker(aedes);
   }
 
-  async #listen(at: ListenAddress, tls: TlsIdentity | undefined): Promise<number> {
+  /** Listens with these rights, without TLS if `tls` is undefined. Throws ConfigError when the address cannot be used. */
+  async listen(at: ListenAddress, rights: AedesOptions, tls: TlsIdentity | undefined): Promise<void> {
+    Object.assign(this.aedes, rights);
     const onSocket = (socket: Socket) => {
       this.connectionCount += 1;
       this.#sockets.add(socket);
@@ -57,14 +54,20 @@ export class ScriptedBroker {
       if (this.isAway) socket.destroy();
       else this.aedes.handle(new LimitedSocket(socket, LIMITS));
     };
-    if (tls !== undefined) {
-      this.tls = await TlsListener.open(at, PORT_OPTION, tls, onSocket);
-      return this.tls.port;
+    try {
+      if (tls !== undefined) {
+        this.tls = await TlsListener.open(at, PORT_OPTION, tls, onSocket);
+        this.port = this.tls.port;
+        return;
+      }
+      const server = createServer(onSocket);
+      server.maxConnections = CONNECTIONS_MAX;
+      this.port = await openServer(server, at, PORT_OPTION);
+      this.#server = server;
+    } catch (error) {
+      await new Promise<void>((resolve) => this.aedes.close(resolve));
+      throw error;
     }
-    const server = createServer(onSocket);
-    server.maxConnections = CONNECTIONS_MAX;
-    this.#server = server;
-    return openServer(server, at, PORT_OPTION);
   }
 
   /** Returns the CONNECT packet of a client. */

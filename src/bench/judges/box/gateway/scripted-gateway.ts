@@ -26,6 +26,7 @@ import type {
 import { HttpEndpoint } from './http-endpoint.ts';
 import { MessageSigner } from './message-signer.ts';
 import { MqttEndpoint } from './mqtt-endpoint.ts';
+import { ScriptedBroker } from './scripted-broker.ts';
 import { clauseOf, clauseOfUnreadable, helloViolations, orderViolations } from './violations.ts';
 
 const SEED_BYTES = 32;
@@ -80,8 +81,8 @@ export class ScriptedGateway {
   readonly log = new PeerLog<ReceivedMessage>(RECEIVED_MAX);
   readonly sessions: Session[] = [];
   readonly logins: LoginAttempt[] = [];
-  #mqtt: MqttEndpoint | undefined;
-  #http: HttpEndpoint | undefined;
+  readonly mqtt: MqttEndpoint;
+  readonly http: HttpEndpoint;
   #key: SigningKey;
   /** Account and pushes in the next welcomes. */
   account: LinkedAccount | null = ACCOUNT;
@@ -98,46 +99,39 @@ export class ScriptedGateway {
   /** Called with every message at the moment when it comes in. */
   onMessage: ((message: UpMessage) => void) | undefined;
 
-  private constructor(identity: JudgedIdentity, { clock, random, tls }: PeerWorld<TlsIdentities>) {
+  private constructor(identity: JudgedIdentity, world: PeerWorld<TlsIdentities>, broker: ScriptedBroker) {
+    const { clock, random, tls } = world;
     this.identity = identity;
     this.tls = tls;
     this.clock = clock;
     this.random = random;
     this.#key = signingKeyOf(random.secret(SEED_BYTES));
+    const events: EndpointEvents = {
+      login: (login) => this.#onLogin(login),
+      message: (connection, bytes) => this.#onMessage(connection, bytes),
+      violation: (clause, what) => this.log.violate(clause, what),
+    };
+    const shared = { clock, random, events, tls: tls?.valid };
+    this.mqtt = new MqttEndpoint(identity, shared, broker);
+    this.http = new HttpEndpoint(identity, shared);
   }
 
   /** Listens on both ports; port 0 takes a free one. Throws ConfigError that names the option. */
   static async open(
-    place: GatewayPlace,
+    { host, mqttPort, httpPort }: GatewayPlace,
     identity: JudgedIdentity,
     world: PeerWorld<TlsIdentities>,
   ): Promise<ScriptedGateway> {
-    const gateway = new ScriptedGateway(identity, world);
-    const events: EndpointEvents = {
-      login: (login) => gateway.#onLogin(login),
-      message: (connection, bytes) => gateway.#onMessage(connection, bytes),
-      violation: (clause, what) => gateway.log.violate(clause, what),
-    };
-    const { host, mqttPort, httpPort } = place;
-    const shared = { ...world, events, tls: world.tls?.valid };
-    gateway.#mqtt = await MqttEndpoint.open({ host, port: mqttPort }, identity, shared);
+    const gateway = new ScriptedGateway(identity, world, await ScriptedBroker.create());
+    const { mqtt, http } = gateway;
+    await mqtt.listen({ host, port: mqttPort });
     try {
-      gateway.#http = await HttpEndpoint.open({ host, port: httpPort }, identity, shared);
+      await http.listen({ host, port: httpPort });
     } catch (error) {
-      await gateway.#mqtt.close();
+      await mqtt.close();
       throw error;
     }
     return gateway;
-  }
-
-  get mqtt(): MqttEndpoint {
-    if (this.#mqtt === undefined) throw new Error('the gateway is not open');
-    return this.#mqtt;
-  }
-
-  get http(): HttpEndpoint {
-    if (this.#http === undefined) throw new Error('the gateway is not open');
-    return this.#http;
   }
 
   /** The newest session; its connection may be closed. */
