@@ -51,7 +51,7 @@ export function mosquittoAcl(): string {
     `user ${VIETQR_LOGIN}`,
     ...lines('topic', DIALECT_RIGHTS),
     '',
-    '# Mosquitto warns of the two patterns without a login. They stay: topic lines would hold for no box that logs in.',
+    '# Mosquitto warns of the two patterns without a login. They stay, because topic lines apply to no box that logs in.',
     ...lines('pattern', boxRightsAnywhere('%u')),
   );
 }
