@@ -70,7 +70,7 @@ listener ${port}${onlyHere ? ' 127.0.0.1' : ''}
 allow_anonymous false
 # Keeps packets from the gateway that are larger than a box may send (PROTOCOL.md, clause LIM-4).
 max_packet_size ${PACKET_BYTES_MAX}
-# A message follows another at once, not when that is acknowledged, up to 40 ms later.
+# Sends each message at once. Otherwise it waits for the acknowledgement of the one before, up to 40 ms.
 set_tcp_nodelay true
 acl_file ${folder}/mosquitto/acl
 cafile ${folder}/ca.pem
