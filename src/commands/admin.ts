@@ -53,9 +53,10 @@ function addGroup(admin: Command, table: RegistryTable): void {
   command(`add ${one}`, 'adds one', [...optionsOf(table, 'add'), ['--file <file>', FILE]]).action(
     async (named, options) => (await import('./actions/admin.ts')).add(table, named, options),
   );
-  command(`change ${one}`, 'changes the fields of these options', [...optionsOf(table, 'change'), ['--file <file>', FILE]]).action(
-    async (named, options) => (await import('./actions/admin.ts')).change(table, named, options),
-  );
+  command(`change ${one}`, 'changes the fields of these options', [
+    ...optionsOf(table, 'change'),
+    ['--file <file>', FILE],
+  ]).action(async (named, options) => (await import('./actions/admin.ts')).change(table, named, options));
   if (linkTo !== undefined) {
     command(`link ${one} <${linkTo}>`, `links it to this ${linkTo}`).action(async (named, to, options) =>
       (await import('./actions/admin.ts')).act(table, 'link', named, { ...options, body: { [linkTo]: to } }),

@@ -239,7 +239,10 @@ function replyProblem(body: string): string | undefined {
   if (!isObject(reply)) return 'expected an object';
   const read = transactionSyncReply.safeParse(reply);
   if (read.success) return undefined;
-  return `${issuesOf(read.error)}${mistypedIn(reply, Object.keys(transactionSyncReply.shape))}`.slice(0, PROBLEM_CHARS_MAX);
+  return `${issuesOf(read.error)}${mistypedIn(reply, Object.keys(transactionSyncReply.shape))}`.slice(
+    0,
+    PROBLEM_CHARS_MAX,
+  );
 }
 
 /** Lists keys of an answer that look like misspelled keys that it lacks. The text ends a sentence. */
