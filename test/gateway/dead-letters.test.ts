@@ -100,7 +100,7 @@ describe('after the retry schedule', () => {
 
   it.each([
     [{ everySeconds: 1, forSeconds: 2000 }, 'at most 1000 attempts'],
-    [{ everySeconds: 0 }, '>=1'],
+    [{ everySeconds: 0 }, 'everySeconds: expected a number of at least 1'],
   ])('SYN-4 %j is refused: %s', async (callbackLateRetries, reason) => {
     await expect(twoPartners({ callbackLateRetries })).rejects.toThrow(reason);
   });

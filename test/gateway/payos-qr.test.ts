@@ -243,7 +243,12 @@ it('tells no box of the virtual accounts of a source that was taken away, althou
   const stored = storedOf({
     vault: NO_VAULT,
     store: {
-      registry: only<RegistryStore>({ page: async () => [...rows.values()], find: async () => rows.get(row.name) }),
+      registry: only<RegistryStore>({
+        async *each() {
+          yield* rows.values();
+        },
+        find: async () => rows.get(row.name),
+      }),
       setting: async (_name, make) => make(),
       replaceSetting: async () => Promise.reject(new Error('the store is away')),
     },
