@@ -13,16 +13,16 @@ import { backupRoute, lastBackup, watchRoute } from './stream-routes.ts';
 import { trafficRoutes } from './traffic-routes.ts';
 import { createViews, sourceView, type Views } from './views.ts';
 
-/** More boxes than fit into the gateway's file. */
+/** A list has at most this many boxes, more than fit into the gateway's file. */
 const BOXES_LISTED_MAX = 10_000;
 const boxesQuery = z.object({
   limit: wholeNumber(1, BOXES_LISTED_MAX).default(BOXES_LISTED_MAX),
   after: z.string().optional().describe('the last terminalCode of the page before'),
 });
-/** The password of the demo is public, so the console may show it. Others are left blank. */
+/** The console may show the password of the demo, which is public. It shows no other password. */
 const DEMO_PASSWORD = 'demo-secret';
 
-/** Routes for admins, below `/_mock`. Returns a function that ends their streams and downloads. */
+/** Registers the routes for admins below `/_mock`. Returns a function that ends their streams and downloads. */
 export function adminRoutes(scope: FastifyInstance, api: OwnApi, open: OpenGateway): () => void {
   const views = createViews(open.world, open.stored, open.boxes);
   listRoutes(scope, api, open, views);
@@ -172,7 +172,7 @@ function success(message: string) {
   return { status: 'SUCCESS', message } as const;
 }
 
-/** For the commands of a demo: a box that is linked, its account and its partner. */
+/** Returns a linked box, its account and its partner. The commands of a demo use them where their caller names none. */
 async function about(
   { world, stored, boxScreen, origin }: OpenGateway,
   { role }: Caller,

@@ -9,19 +9,19 @@ import type { CancelledOrder } from '../partner/cancel-order.ts';
 import type { OpenGateway } from '../stages/open-gateway.ts';
 
 const CALLER = 'caller';
-/** Decoration of a request whose route says what it has changed. */
+/** The property of a request in which its route says what it has changed. */
 const CHANGED = 'changed';
 
-/** A change by a call, for the audit list. */
+/** A change that a call made, for the audit list. */
 export interface Changed {
   target: string;
-  /** Names and values that are no secrets. */
+  /** Names and values, none of them secret. */
   detail: object;
 }
 
 /**
- * Lets each caller do what his role may do, and notes who did it (PROTOCOL.md, clauses ROL-1 and ROL-2). Must be called
- * before the routes are registered. Throws where a route is registered that does not say who may call it.
+ * Lets each caller do what their role may do, and records who did it (PROTOCOL.md, clauses ROL-1 and ROL-2). Must be
+ * called before the routes are registered. Throws when a route is registered that does not say who may call it.
  */
 export function guardRoutes(app: FastifyInstance, { world, stored, access }: OpenGateway): void {
   const { authorizer } = access;
@@ -39,8 +39,8 @@ export function guardRoutes(app: FastifyInstance, { world, stored, access }: Ope
     request.setDecorator(CALLER, caller);
     return undefined;
   });
-  // A body may arrive 20 s after its head. Whoever holds it back must not go on with a token that was revoked meanwhile, nor
-  // at a box that was taken from it.
+  // A body may arrive 20 s after its head. In that time somebody may revoke the token of its sender, or take a box from
+  // it.
   app.addHook('preHandler', async (request, reply) => {
     const right = accessOf(request);
     const caller = request.getDecorator<Caller | null>(CALLER);
@@ -52,19 +52,22 @@ export function guardRoutes(app: FastifyInstance, { world, stored, access }: Ope
   app.addHook('onSend', (request, reply) => noteCall(request, reply, world, stored));
 }
 
-/** Who calls a route that asks for a right or a role. Throws on any other route. */
+/** Returns who calls a route that asks for a right or a role. Throws on any other route. */
 export function callerOf(request: FastifyRequest): Caller {
   const caller = request.getDecorator<Caller | null>(CALLER);
   if (caller === null) throw new Error(`${pathOf(request)}: nobody has checked who calls`);
   return caller;
 }
 
-/** Says what a call of an audited route has changed, 'nothing' if it was done before; otherwise the audit list has its path. */
+/**
+ * Records what the call of an audited route has changed, or 'nothing' if it was done before. Without it the audit list
+ * has the path of the call.
+ */
 export function tellChanged(request: FastifyRequest, changed: Changed | 'nothing'): void {
   request.setDecorator(CHANGED, changed);
 }
 
-/** A cancellation under the id of its order, however the caller named that. */
+/** Returns a cancellation under the id of its order, whichever name the caller used for it. */
 export function cancellationOf({ order, hasChanged }: CancelledOrder, list: 'orders' | 'sales'): Changed | 'nothing' {
   if (!hasChanged) return 'nothing';
   const { id, order_id, amount, terminal_code } = order;
@@ -72,7 +75,7 @@ export function cancellationOf({ order, hasChanged }: CancelledOrder, list: 'ord
   return { target: `${list}/${id}`, detail: { [name]: order_id, amount, box: terminal_code } };
 }
 
-/** Logs who changed something; the audit list has it too, before the answer is sent. */
+/** Logs who changed something. The audit list has it too, before the answer is sent. */
 async function noteCall(request: FastifyRequest, reply: FastifyReply, world: World, stored: Stored): Promise<void> {
   const caller = request.getDecorator<Caller | null>(CALLER);
   if (caller === null || request.method === 'GET' || reply.statusCode >= 300) return;
@@ -86,7 +89,7 @@ async function noteCall(request: FastifyRequest, reply: FastifyReply, world: Wor
   await noteDone(caller, what, changed ?? { target, detail: {} }, world, stored);
 }
 
-/** Notes in the audit list what a caller did, beside the changes of the registry. Never rejects. */
+/** Adds to the audit list what a caller did. The registry adds its changes itself. Never rejects. */
 export async function noteDone(
   { who, address }: Caller,
   what: string,
@@ -97,7 +100,7 @@ export async function noteDone(
   try {
     await store.registry.note({ at_ms: clock.wallMs(), who, address, what, target, detail: JSON.stringify(detail) });
   } catch (error) {
-    // It is done: to refuse the answer now would have the caller do it again.
+    // The change is made: a refusal now would make the caller repeat it.
     log.error('audit-not-written', { who, address, what, target, reason: reasonOf(error) });
   }
 }

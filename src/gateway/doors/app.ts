@@ -23,14 +23,14 @@ import { addressOf, carriedOf, carry } from '../access/carried.ts';
 import { answerRefusal, pathOf } from '../access/requests.ts';
 import { isPlainPath, isPlainQuery, plainTarget } from './target.ts';
 
-/** Connections of boxes, partners and pages together. */
+/** The server accepts this many connections, of boxes, partners and pages together. */
 const CONNECTIONS_MAX = 4_096;
 const PARAM_CHARS_MAX = 128;
-/** The address of a hook, however its parts were put together (PROTOCOL.md, clause SRC-1). */
+/** Matches the address of a hook, also with slashes too many (PROTOCOL.md, clause SRC-1). */
 const HOOK = /^\/+hooks\//;
-/** Time that a closing server waits for its answers. */
+/** A closing server waits this long for its answers. */
 const ANSWER_TIMEOUT_MS = 500;
-/** Longer answers are sent one after the other. */
+/** Answers longer than this are sent one after the other. */
 const LONG_ANSWER_BYTES = 65_536;
 
 /** The proxies in front of a server (PROTOCOL.md, clauses LIM-8 and LIM-9). */
@@ -40,8 +40,8 @@ export interface Proxies {
 }
 
 /**
- * Makes the HTTP server without routes; with a certificate and its key (PEM) over TLS only. Handlers get bodies as
- * bytes, only `application/json` within the limit. Failures are answered by PROTOCOL.md, clause ERR.
+ * Makes the HTTP server without routes. With a certificate and its key (PEM) it answers over TLS only. Handlers get
+ * bodies as bytes, and only `application/json` within the limit. Failures are answered by PROTOCOL.md, clause ERR.
  */
 export function createApp(
   log: Logger,
@@ -83,7 +83,7 @@ export function createApp(
     if (status >= 400 && status < 500) {
       return answerRefusal(request, reply, log, { code: 'E46', reason: reasonOf(error) });
     }
-    // Nothing is wrong: it is not ready yet.
+    // The gateway is only not ready yet, so nothing is wrong.
     if (status === 503) return answerRefusal(request, reply, log, { code: 'E05', reason: reasonOf(error) }, status);
     log.error('request-failed', { path: pathOf(request), code: 'E05', reason: reasonOf(error) });
     return reply.code(500).send({ status: 'FAILED', message: 'E05' });
@@ -95,7 +95,10 @@ export function createApp(
   return app;
 }
 
-/** Has each request that a trusted proxy has passed on count as one of its caller, before anything else sees it. */
+/**
+ * Counts each request that a trusted proxy has passed on as one of its caller. Runs before anything else sees the
+ * request.
+ */
 function nameCallers(app: FastifyInstance, callers: Callers): void {
   app.server.prependListener('request', (request) => {
     const address = callers.ofPassedOn(request);
@@ -103,12 +106,12 @@ function nameCallers(app: FastifyInstance, callers: Callers): void {
   });
 }
 
-/** Answers bytes that are no complete request, and closes the connection. */
+/** Answers bytes that are not a complete request, and closes the connection. */
 function answerInvalidRequest(error: Error, socket: Socket, log: Logger): void {
   const isLate = systemCodeOf(error) === 'ERR_HTTP_REQUEST_TIMEOUT';
   const reason = isLate ? 'the request did not come in time' : `not HTTP: ${reasonOf(error)}`;
   const line = isLate ? '408 Request Timeout' : '400 Bad Request';
-  // Whoever leaves is refused nothing: a proxy resets the connections that it needs no more.
+  // A proxy resets connections that it no longer needs. Nobody would read a refusal there.
   if (systemCodeOf(error) === 'ECONNRESET') {
     socket.destroy();
     return;
@@ -120,7 +123,9 @@ function answerInvalidRequest(error: Error, socket: Socket, log: Logger): void {
   socket.destroySoon();
 }
 
-/** Sets safe headers for every answer, requires one legal Host and a plain query, and limits clients that read slowly. */
+/**
+ * Sets safe headers on every answer, requires one legal Host and a plain query, and limits clients that read slowly.
+ */
 function guardAnswers(app: FastifyInstance, clock: Clock, log: Logger): void {
   app.addHook('onRequest', async (request, reply) => {
     // Set on the raw response, so that streams have them too.
@@ -152,7 +157,7 @@ function takeBodiesAsBytes(app: FastifyInstance): void {
   });
 }
 
-/** Has a shard read the bodies that the front of its member has read already. */
+/** Makes a shard use the bodies that the front of its member has already read. */
 export function takeCarriedBodies(app: FastifyInstance): void {
   app.addHook('preParsing', async ({ raw }, _reply, payload) => {
     const body = carriedOf(raw)?.body;
@@ -196,10 +201,10 @@ function answerUnknownPaths(app: FastifyInstance, log: Logger): void {
   });
 }
 
-/** Paths behind the base address of the service, which a caller puts together with it. */
+/** Paths that a caller appends to the base address of the service. */
 const BEHIND_BASE: readonly string[] = Object.values(PATHS);
 
-/** Says which slash of a path is too many, and of a base address that ends in one, that it should not. */
+/** Returns which slash of a path is one too many. Says of a base address that ends in a slash that it should not. */
 function slashProblem(path: string, single: string): string {
   const at = path.indexOf('//');
   if (at === -1 || at === path.length - 2) {

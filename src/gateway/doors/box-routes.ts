@@ -15,10 +15,13 @@ import { boxPasswordOf } from '../common/logins.ts';
 import type { Stored } from '../common/stored.ts';
 import type { World } from '../common/world.ts';
 
-/** Open streams of one box: the one in use and others not yet ended. One more ends one that is not in use. */
+/**
+ * A box may have this many open streams: the one in use, and others that have not ended. One more ends one that is not
+ * in use.
+ */
 const STREAMS_PER_BOX_MAX = 4;
 
-/** A box proves itself. */
+/** A box proves its identity itself. */
 const OWN = { access: 'own' } as const;
 
 const sessionHeader = z.uuid();
@@ -26,7 +29,7 @@ const sessionHeader = z.uuid();
 /** The stream of one session of a box. */
 interface BoxStream {
   connection: BoxConnection;
-  /** A hello on this stream must contain it. */
+  /** A hello on this stream must contain this challenge. */
   challenge: string;
   password: string;
   /** IP address of the box. */
@@ -36,17 +39,19 @@ interface BoxStream {
   cut(): void;
 }
 
-/** Sender of a request. */
+/** The sender of a request. */
 interface Sender {
   terminalCode: string;
   sessionId: string;
 }
 
-/** Decoration of a request with its sender. */
+/** The property of a request that holds its sender. */
 const SENDER = 'sender';
 const senderOf = (request: FastifyRequest) => request.getDecorator<Sender>(SENDER);
 
-/** Boxes over HTTP (PROTOCOL.md, clause BOX-HTTP). Returns a function that ends every stream. */
+/**
+ * Registers the routes for boxes over HTTP (PROTOCOL.md, clause BOX-HTTP). Returns a function that ends every stream.
+ */
 export function boxRoutes(scope: FastifyInstance, world: World, stored: Stored, wire: BoxWire): () => void {
   const { clock, log } = world;
   const { hub, signer } = wire;
@@ -87,7 +92,7 @@ export function boxRoutes(scope: FastifyInstance, world: World, stored: Stored, 
   return () => streams.end();
 }
 
-/** Whoever has the password with which the stream of this session was opened is not asked again. */
+/** Returns the box that sent a request. Its password is not checked again if it opened the stream of this session. */
 async function identify(
   request: FastifyRequest,
   reply: FastifyReply,
@@ -126,7 +131,7 @@ class BoxStreams {
     return this.#streams.get(terminalCode)?.get(sessionId);
   }
 
-  /** Whether this password is the one with which the stream of this session was opened. */
+  /** Returns true if the stream of this session was opened with this password. */
   isOpenedWith(password = '', sender: Sender): boolean {
     const opened = this.get(sender)?.password;
     return opened !== undefined && equalSecrets(password, opened);
@@ -176,7 +181,7 @@ class BoxStreams {
 
 /**
  * Cuts a stream when its box posts nothing for too long (PROTOCOL.md, clause BOX-HTTP-3). Settles when the stream has
- * ended; then returns how long was too long, undefined if it ended otherwise.
+ * ended. Then returns that time, or undefined if the stream ended otherwise.
  */
 async function cutWhenSilent(
   stream: BoxStream,

@@ -5,10 +5,12 @@ import type { Box, BoxPage, Directory } from '../common/directory.ts';
 import type { Home } from '../common/shard.ts';
 import { time } from './view-time.ts';
 
-/** Boxes that are read and viewed in one turn of the event loop: all of them would stop everything else. */
+/** One turn of the event loop reads this many boxes. All of them at once would stop everything else. */
 const BOXES_AT_ONCE = 250;
 
-/** Boxes as the admin sees them, in the order of their codes. `home`: in a cluster, only those of this shard. */
+/**
+ * Returns boxes as an admin sees them, in the order of their codes. With `home` in a cluster: only those of this shard.
+ */
 export async function boxViews(
   { limit, after }: BoxPage,
   hub: Hub,
@@ -26,7 +28,7 @@ export async function boxViews(
   }
 }
 
-/** A box as the admin sees it. */
+/** Returns a box as an admin sees it. */
 export async function boxView(box: Box, hub: Hub, directory: Directory): Promise<BoxView> {
   const { terminalCode } = box;
   const session = hub.session(terminalCode);
@@ -35,7 +37,7 @@ export async function boxView(box: Box, hub: Hub, directory: Directory): Promise
     serialNumber: box.serialNumber,
     account: await directory.accountOf(box),
     dialect: box.dialect,
-    /** A box that confirms nothing: SUCCESS means that the QR was sent to it while it was connected (clause VQD-5). */
+    /** If false, the box confirms nothing: SUCCESS means that the QR was sent while it was connected (clause VQD-5). */
     confirms: box.dialect !== 'vietqr',
     /** A box without a secret waits for enrolment. */
     hasSecret: box.secret !== undefined,

@@ -12,7 +12,7 @@ const NAME_CHARS_MAX = 64;
 const callbacksQuery = listQuery.extend({ status: z.enum(['pending', 'delivered', 'failed']).optional() });
 
 const time = z.iso.datetime({ offset: true, error: 'expected a time as 2026-01-31T08:00:00Z' }).transform(Date.parse);
-/** Callbacks to send again; by default all failed ones. */
+/** Which callbacks to send again. By default the gateway sends all failed ones. */
 const choice = z.strictObject({
   partner: z.string().max(NAME_CHARS_MAX).optional(),
   from: time.optional(),
@@ -22,7 +22,7 @@ const choice = z.strictObject({
 
 const unknown = refuse('E96', 'no such callback');
 
-/** Routes of callbacks, below `/_mock` (PROTOCOL.md, clause SYN-5). */
+/** Registers the routes of callbacks, below `/_mock` (PROTOCOL.md, clause SYN-5). */
 export function callbackRoutes(
   scope: FastifyInstance,
   api: OwnApi,

@@ -32,7 +32,7 @@ export function allowOrigins(
         .header('access-control-allow-methods', 'POST')
         .header('access-control-allow-headers', 'authorization, content-type')
         .header('access-control-max-age', String(PREFLIGHT_SECONDS));
-      // Chrome asks before a page of the internet may call a machine of the local network.
+      // Chrome asks first when a page of the internet calls a machine of the local network.
       if (request.headers['access-control-request-private-network'] === 'true') {
         reply.header('access-control-allow-private-network', 'true');
       }

@@ -12,14 +12,14 @@ import type { OpenGateway } from '../stages/open-gateway.ts';
 import type { OwnApi } from './own-api.ts';
 
 const REQUEST_BYTES_MAX = 1_024;
-/** A box proves itself. */
+/** A box proves its identity itself. */
 const OWN = { access: 'own' } as const;
 
 const acceptance = z.object({ code: z.string().max(64) });
-/** Refusals of a box that cannot enrol. */
+/** The refusals of a box that cannot enrol. */
 const REFUSALS = ['E35', 'ENROLMENT_CLOSED', 'BOX_DISABLED'] as const;
 
-/** Routes for boxes without a secret (PROTOCOL.md, clauses ENR-2 to ENR-4). */
+/** Registers the routes for boxes without a secret (PROTOCOL.md, clauses ENR-2 to ENR-4). */
 export function boxEnrolmentRoutes(scope: FastifyInstance, { world, stored, access }: OpenGateway): void {
   const { log } = world;
   const { directory, logins } = stored;
@@ -34,7 +34,7 @@ export function boxEnrolmentRoutes(scope: FastifyInstance, { world, stored, acce
     const { terminalCode, serialNumber } = parsed.data;
     const address = addressOf(request);
     const known = (await directory.box(terminalCode))?.serialNumber;
-    // Counted for both together: a wrong serial number must not lock out the box itself.
+    // Wrong attempts count for both names together: a wrong serial number must not lock out the box itself.
     const username = `${terminalCode} ${serialNumber}`;
     const verdict = logins.check({ kind: 'enrolment', username, secret: serialNumber, expected: known }, address);
     const tooMany = (retryAfterSeconds: number, reason: string) => {
@@ -55,7 +55,7 @@ export function boxEnrolmentRoutes(scope: FastifyInstance, { world, stored, acce
   });
 }
 
-/** Routes for admins: list, accept and reject enrolments. */
+/** Registers the routes with which admins list, accept and reject enrolments. */
 export function adminEnrolmentRoutes(scope: FastifyInstance, api: OwnApi, { enrolments }: Access): void {
   api.route(scope, {
     method: 'GET',

@@ -20,10 +20,13 @@ const TOO_MANY = 429;
 const PROVED_BY_SOURCE = { config: { access: 'own' } } as const;
 /** Matches a media type (RFC 9110, section 8.3.1). It does not check the parameters. */
 const MEDIA_TYPE = /^[\w!#$%&'*+.^`|~-]+\/[\w!#$%&'*+.^`|~-]+[ \t]*(?:;|$)/;
-/** Decoration of a request: whether its proof of origin was right. */
+/** The property of a request that is true if its proof of origin was right. */
 const IS_PROVED = 'isProved';
 
-/** `POST /hooks/{name}` and below it: where sources tell of money (PROTOCOL.md, clauses SRC-1 to SRC-5). */
+/**
+ * Registers `POST /hooks/{name}` and the paths below it, where sources report money (PROTOCOL.md, clauses SRC-1 to
+ * SRC-5).
+ */
 export function hookRoutes(scope: FastifyInstance, { world, stored, money }: OpenGateway): void {
   const { log } = world;
   const { logins } = stored;
@@ -51,7 +54,7 @@ export function hookRoutes(scope: FastifyInstance, { world, stored, money }: Ope
     if (source === undefined) {
       return refuse(request, reply, { status: 404, reason: 'no source has this name', body: failed('E46') });
     }
-    // It tells again later: money is not lost while a source is off.
+    // The provider repeats its report later: no money is lost while a source is disabled.
     if (source === 'disabled') {
       return refuse(request, reply, { status: 503, reason: 'the source is disabled', body: failed('E05') });
     }
@@ -62,7 +65,10 @@ export function hookRoutes(scope: FastifyInstance, { world, stored, money }: Ope
     metrics.heard(name, 'refused');
     return refuse(request, reply, heard);
   };
-  /** Stores all, then answers, then reports: a source must not wait for boxes, nor tell again what is stored. */
+  /**
+   * The gateway stores all credits, then answers, then informs boxes. A source must not wait for boxes, nor repeat what
+   * is stored.
+   */
   const told = async (source: Source, { credits, ignored }: Extract<Heard, { kind: 'told' }>, reply: FastifyReply) => {
     catchUp.told(source.name);
     const received: ReceivedCredit[] = [];
@@ -91,7 +97,10 @@ export function hookRoutes(scope: FastifyInstance, { world, stored, money }: Ope
   for (const url of ['/:name', '/:name/*']) scope.post(url, PROVED_BY_SOURCE, answer);
 }
 
-/** Decodes a request. Beyond the limit of wrong proofs the gateway refuses a guessable proof without looking at it. */
+/**
+ * Decodes a request. Beyond the limit of wrong proofs the gateway refuses a proof that can be guessed without reading
+ * it.
+ */
 function hear(
   logins: OpenGateway['stored']['logins'],
   source: Source,
@@ -127,7 +136,10 @@ async function readForm(heard: Heard | HeardForm, { headers, body }: FastifyRequ
   }
 }
 
-/** A flood of wrong proofs, or one who tries names, must not push other calls out of the lists. */
+/**
+ * Returns under which name the traffic log lists the call. Wrong proofs and guessed names must not push other calls out
+ * of it.
+ */
 function callerOf(request: Hook, status: number, sources: Sources) {
   const { name } = request.params;
   if (status === TOO_MANY || sources.find(name) === undefined) return undefined;
@@ -141,7 +153,7 @@ function refuser(log: Logger) {
   };
 }
 
-/** The store took nothing: the source has to tell again. */
+/** The store has stored nothing: the provider must repeat its report. */
 class StoreFailed extends Error {
   readonly statusCode = 503;
   constructor(cause: unknown) {

@@ -12,7 +12,10 @@ const CHANGE_BYTES_MAX = 16_384;
 const ADMIN_PATH = '/admin/v1';
 const MOCK_PATH = '/_mock';
 
-/** The gateway's own routes, below `/_mock` and `/admin/v1`. Each is registered with its description, so that none lacks one. */
+/**
+ * Registers the gateway's own routes, below `/_mock` and `/admin/v1`, each with its description, so that none lacks
+ * one.
+ */
 export class OwnApi {
   readonly #world: World;
   readonly #routes: { prefix: string; route: OwnRoute }[] = [];
@@ -77,7 +80,10 @@ export class OwnApi {
     return this.#routes.flatMap(({ prefix, route }) => (prefix === below ? describeOwn(route, prefix, scheme) : []));
   }
 
-  /** A live gateway refuses every change below `/_mock` that does not say that it is for live gateways too. */
+  /**
+   * Returns true for a change below `/_mock` that a live gateway refuses: one that does not say that it is for live
+   * gateways too.
+   */
   #isOfSandbox(prefix: string, { method, isLive }: Pick<OwnRoute, 'method' | 'isLive'>): boolean {
     return this.#world.config.mode === 'live' && prefix === MOCK_PATH && method !== 'GET' && isLive !== true;
   }
@@ -108,7 +114,7 @@ function decoded<T>(schema: z.ZodType<T>, value: unknown): Result<T> {
   return parsed.success ? accept(parsed.data) : refuse('E46', issuesOf(parsed.error, { schema, value }));
 }
 
-/** The `changedAt` that `If-Match` names; undefined without one, or for any. */
+/** Returns the `changedAt` that `If-Match` names. Undefined without that header, or with `*`. */
 function seenIn({ headers }: FastifyRequest): string | undefined {
   const tag = headers['if-match']?.replaceAll(/^(W\/)?"|"$/g, '');
   return tag === '*' ? undefined : tag;

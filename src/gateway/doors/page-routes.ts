@@ -12,7 +12,7 @@ const SCRIPT = 'text/javascript; charset=utf-8';
 /** Anybody may call these routes. */
 const OPEN = { config: { access: 'anybody' } } as const;
 
-/** Console, API page, health and metrics. */
+/** Registers console, API page, health and metrics. */
 export async function pageRoutes(scope: FastifyInstance, { world, stored, money, health }: OpenGateway) {
   const { log, config } = world;
   const { store } = stored;
@@ -31,7 +31,7 @@ export async function pageRoutes(scope: FastifyInstance, { world, stored, money,
   scope.get('/welcome', OPEN, (_request, reply) => html(reply, welcomePage));
   for (const path of ['/docs', '/docs/admin']) scope.get(path, OPEN, (_request, reply) => html(reply, docsPage));
   scope.get('/registry', OPEN, (_request, reply) => html(reply, registryPage));
-  // As at a member of a cluster: the process runs, whatever its store and its broker do.
+  // Says that the process runs, whatever its store and its broker do, as at a member of a cluster.
   scope.get('/livez', OPEN, async () => ({ status: 'ok' }));
   scope.get('/readyz', OPEN, (request, reply) => health.readiness.answer(request, reply));
   scope.get('/healthz', OPEN, async (_request, reply) => {
@@ -44,7 +44,7 @@ export async function pageRoutes(scope: FastifyInstance, { world, stored, money,
     const { partners: _partners, ...callbacks } = pending;
     return { status: 'ok', mode: config.mode, ...clock, callbacks };
   });
-  // How much money a shop gets is nobody's business.
+  // How much money a shop gets concerns nobody else.
   scope.get('/metrics', { config: { access: config.mode === 'live' ? 'look' : 'anybody' } }, async (_request, reply) =>
     reply.type(metrics.contentType).send(await metrics.text()),
   );
@@ -54,7 +54,7 @@ export async function pageRoutes(scope: FastifyInstance, { world, stored, money,
   scope.get('/registry-table.js', OPEN, (_request, reply) => reply.type(SCRIPT).send(script));
   for (const [path, file] of Object.entries(PAGE_FILES)) {
     const type = path.endsWith('.css') ? 'text/css; charset=utf-8' : SCRIPT;
-    // Read once, so that many slow readers share one copy.
+    // The file is read once, so that many slow readers share one copy.
     let content: Promise<Buffer> | undefined;
     scope.get(path, OPEN, async (_request, reply) => {
       content ??= readFile(file);
@@ -62,7 +62,7 @@ export async function pageRoutes(scope: FastifyInstance, { world, stored, money,
     });
   }
 
-  // The picture of a QR, by a reference that nobody guesses.
+  // Returns the picture of a QR, by a reference that nobody can guess.
   scope.get<{ Params: { ref: string } }>('/qr/:ref', OPEN, async (request, reply) => {
     const qrCode = await store.qrCodes.find(request.params.ref);
     if (qrCode === undefined) {
@@ -70,7 +70,7 @@ export async function pageRoutes(scope: FastifyInstance, { world, stored, money,
     }
     const { toString: draw } = await import('qrcode');
     const svg = await draw(qrCode, { type: 'svg', margin: 4, width: QR_SVG_WIDTH_PX, errorCorrectionLevel: 'M' });
-    // Pages of partners, which are on other sites, show the picture.
+    // Pages of partners, which are on other sites, show this picture.
     reply.header('cross-origin-resource-policy', 'cross-origin').header('cache-control', 'max-age=3600');
     return reply.type('image/svg+xml').send(svg);
   });

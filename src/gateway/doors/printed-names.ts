@@ -4,8 +4,9 @@ import type { RegistryReader } from '../store/repositories/registry.ts';
 import type { RegistryTable } from '../store/schema/tables.ts';
 
 /**
- * Rows of before may have a name that nobody can type: where no row has the name in a path, it is read as commands and logs
- * print it, with what nobody sees in JSON notation (PROTOCOL.md, clause REG-4).
+ * Finds a row by its name as commands and logs print it, with invisible characters in JSON notation (PROTOCOL.md,
+ * clause REG-4). Older stores may have such names, which nobody can type. A row that has the name as it is written
+ * comes first.
  */
 export function findNamesAsPrinted(
   scope: FastifyInstance,

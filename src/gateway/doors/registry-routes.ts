@@ -23,13 +23,13 @@ const SUCCESS = { status: 'SUCCESS', message: '' } as const;
 const DONE = z.strictObject({ status: z.literal('SUCCESS'), message: z.literal('') });
 const ONCE = 'shown once: nobody can read it later';
 
-/** Takes names as commands print them: with what nobody sees in JSON notation. */
+/** Accepts names as commands print them, with invisible characters in JSON notation. */
 const search = z
   .string()
   .max(SEARCH_CHARS_MAX)
   .transform((it) => (isStorable(withUnseen(it)) ? withUnseen(it) : it))
   .optional();
-/** The next page begins after the last row of this one. */
+/** A page begins after the last row of the one before. */
 const pageQuery = listQuery.omit({ before: true }).extend({
   after: search.describe('the last name of the page before; with serial, its last serialNumber'),
   q: search.describe('only names that begin so'),
@@ -43,7 +43,7 @@ type Page = z.output<typeof pageQuery>;
 type Change<Body> = Pick<OwnRoute<unknown, Body, unknown>, 'path' | 'summary' | 'body'> &
   Partial<Pick<OwnRoute<unknown, Body, unknown>, 'method' | 'status' | 'refusals' | 'answer'>>;
 
-/** The registry for admins, below `/admin/v1` (PROTOCOL.md, clauses REG-4 to REG-9). */
+/** Registers the registry for admins, below `/admin/v1` (PROTOCOL.md, clauses REG-4 to REG-9). */
 export function registryRoutes(scope: FastifyInstance, api: OwnApi, open: OpenGateway): void {
   const { registry } = open.stored.store;
   findNamesAsPrinted(scope, TABLES, registry);
@@ -99,7 +99,7 @@ function readRoutes<Table extends RegistryTable>(
   });
 }
 
-/** Registers every change of a row that its table has. */
+/** Registers every change that the table allows for a row. */
 function changeRoutes(scope: FastifyInstance, api: OwnApi, table: RegistryTable, rows: Rows): void {
   const { one, fields, makes, linkTo, rotate } = RESOURCES[table];
   const row = `/${table}/:name`;
@@ -147,7 +147,7 @@ function changeRoutes(scope: FastifyInstance, api: OwnApi, table: RegistryTable,
   route({ path: `${row}/unlink`, summary: `Unlink ${one}` }, ({ by, name }) => rows.link(by, name, null));
 }
 
-/** The answer to a change, with the secret that it has made, if any. */
+/** Returns the answer to a change, with the secret if the change has made one. */
 function doneOf(result: Result<Made>): Result<object> {
   if (!result.ok) return result;
   const made = Object.entries(result.value).filter(([, it]) => it !== undefined);
@@ -160,10 +160,10 @@ function queryOf(table: RegistryTable): z.ZodType<Page> {
   const more: Record<string, z.ZodType> = {};
   for (const [name, field] of Object.entries(fields)) {
     if (field.search !== undefined) more[field.search] = search.describe(`only ${name}s that begin so`);
-    // Partners of before may have names that nobody can type.
+    // Partners in older stores may have names that nobody can type.
     if (name === linkTo) more[name] = field.type === 'username' ? search : typeOf(field).optional();
   }
-  // It has more keys, which `pageOf` reads by their names.
+  // The schema has more keys, which `pageOf` reads by their names.
   return pageQuery.extend(more) as unknown as z.ZodType<Page>;
 }
 

@@ -16,7 +16,7 @@ const registered = {
   changedAt: time.describe('names this state of the row: send it as If-Match, and a change of another one is refused'),
 };
 
-/** Answers have these values of a row beside its fields. */
+/** Values of a row that answers have beside its fields. */
 const MORE = {
   partners: {
     callback: z
@@ -66,7 +66,10 @@ export const AUDIT_VIEW = z.strictObject({
 
 type View = z.output<ReturnType<typeof viewSchema>>;
 
-/** Makes answers of rows. Who may not administer sees addresses without their query, which may be a key. */
+/**
+ * Returns a function that makes answers of rows. Callers who are not admins see addresses without their query, which
+ * may be a key.
+ */
 export function createRegistryViews({ stored, boxes: { hub }, money: { sources } }: OpenGateway): {
   [Of in RegistryTable]: (row: RegistryRow<Of>, role: Role) => Promise<View>;
 } {
@@ -101,7 +104,7 @@ export function createRegistryViews({ stored, boxes: { hub }, money: { sources }
   };
 }
 
-/** A disabled source. */
+/** The state of a disabled source. */
 const NOT_OPEN = { hasList: false, toldAtMs: null, agreedUpToMs: null, agreedAtMs: null, found: 0, problem: null };
 
 function registeredOf(row: { managed: 'file' | 'store'; disabled: number; changed_at_ms: number }) {

@@ -54,7 +54,8 @@ export function registerRoutes(app: FastifyInstance, open: OpenGateway): () => v
   );
   app.register(
     async (scope) => {
-      // Not in the traffic log: bodies and answers have passwords. The audit list has every change.
+      // These calls are not in the traffic log, because bodies and answers have passwords. The audit list has every
+      // change.
       registryRoutes(scope, api, open);
       tokenRoutes(scope, api, open);
     },
@@ -65,7 +66,7 @@ export function registerRoutes(app: FastifyInstance, open: OpenGateway): () => v
   describe('/openapi.json', () => describeService(config.basePath || '/', calls, api.mockRoutes()));
   describe('/admin/openapi.json', () => api.document());
   app.register(async (scope) => boxEnrolmentRoutes(scope, open));
-  // Not in the traffic log: the code of a box is as good as its secret.
+  // These calls are not in the traffic log, because the code of a box is as good as its secret.
   app.register(async (scope) => adminEnrolmentRoutes(scope, api, open.access), { prefix: '/_mock' });
   app.register((scope) => pageRoutes(scope, open));
   return () => {
@@ -82,7 +83,7 @@ export async function listenAt(app: FastifyInstance, { http }: GatewayConfig): P
   }
 }
 
-/** Address of the gateway, as `http://127.0.0.1:8800`. */
+/** Returns the address of the gateway, as `http://127.0.0.1:8800`. */
 export function originAt(app: FastifyInstance, { http }: GatewayConfig): string {
   const address = app.server.address();
   const port = address === null || typeof address === 'string' ? http.port : address.port;
@@ -93,7 +94,7 @@ function schemeOf({ tls }: GatewayConfig['http']): string {
   return tls === undefined ? 'http' : 'https';
 }
 
-/** Address under which this caller reached the gateway, so that links in the answer work for it. */
+/** Returns the address under which this caller reached the gateway, so that links in the answer work for it. */
 function originFor(request: FastifyRequest, app: FastifyInstance, config: GatewayConfig): string {
   const { host = '' } = request.headers;
   return /^[\w.[\]:-]{1,255}$/.test(host) ? `${schemeOf(config.http)}://${host}` : originAt(app, config);

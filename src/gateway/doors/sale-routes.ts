@@ -18,9 +18,9 @@ import { cancellationOf, tellChanged } from './admin.ts';
 import type { OwnApi } from './own-api.ts';
 
 const DAY_MS = 86_400_000;
-/** Rows that are read at a time for a file. */
+/** A file is written in parts of this many rows. */
 const FILE_ROWS = 500;
-/** The code and a space before it. */
+/** A note has room for the order's code and a space before it. */
 const NOTE_CHARS_MAX = LIMITS.contentMax - 10;
 const NOTE = new RegExp(`^[A-Za-z0-9 ]{0,${NOTE_CHARS_MAX}}$`);
 const NOTE_RULE = `at most ${NOTE_CHARS_MAX} letters, digits and spaces`;
@@ -61,7 +61,7 @@ const dayAnswer = z.strictObject({
   amount: z.int(),
   rows: z.array(saleAnswer),
 });
-/** Codes of a sale that was not shown. */
+/** Refusals of a sale that no box has shown. */
 const SALE_REFUSALS = [
   'TOO_MANY_SALES',
   'E35',
@@ -72,7 +72,7 @@ const SALE_REFUSALS = [
   ...BOX_REFUSALS.slice(1),
 ] as const;
 
-/** The calls of a cashier, below `/admin/v1` (PROTOCOL.md, clause SEL). */
+/** Registers the calls of a cashier, below `/admin/v1` (PROTOCOL.md, clause SEL). */
 export function saleRoutes(scope: FastifyInstance, api: OwnApi, { world, stored, money }: OpenGateway): void {
   const { clock } = world;
   const { store } = stored;
@@ -125,7 +125,7 @@ export function saleRoutes(scope: FastifyInstance, api: OwnApi, { world, stored,
   });
 }
 
-/** The sales of a day, as a list and as a file. */
+/** Registers the sales of a day, as a list and as a file. */
 function dayRoutes(scope: FastifyInstance, api: OwnApi, clock: Clock, store: Store): void {
   const periodIn = ({ day = vietnamDay(clock.wallMs()) }: z.output<typeof dayQuery>) => {
     const period = periodOf(day);
@@ -170,16 +170,19 @@ function paceProblem(waitMs: number, { who }: Caller, reply: FastifyReply): Refu
   return refuse('TOO_MANY_SALES', `expected at most ${CASHIER_SALES_MAX} sales a minute with the token ${who}`);
 }
 
-/** A day in Vietnam; `undefined` for a text that is none. */
+/** Returns the period of a day in Vietnam. Undefined for a text that is no day. */
 function periodOf(day: string): Period | undefined {
   const fromMs = /^\d{4}-\d\d-\d\d$/.test(day) ? Date.parse(`${day}T00:00:00+07:00`) : Number.NaN;
   return Number.isNaN(fromMs) || vietnamDay(fromMs) !== day ? undefined : { fromMs, toMs: fromMs + DAY_MS };
 }
 
-/** Statuses of an order that still waits for its money. */
+/** Statuses of an order that still waits for money. */
 const OPEN: readonly OrderStatus[] = ['created', 'pushed', 'shown'];
 
-/** JSON of a sale. `isOpen` while it waits for money. `status` is that of its order, `underpaid` while it waits for the rest, or `overpaid`; `paid` is what has come. */
+/**
+ * Returns the JSON of a sale. `isOpen` is true while it waits for money. `status` is that of its order, or `underpaid`
+ * while it waits for the rest, or `overpaid`. `paid` is the sum received.
+ */
 function saleView({ order, payments, soldBy }: Sale) {
   const paid = payments.reduce((sum, it) => sum + it.amount, 0);
   return {
@@ -200,7 +203,7 @@ function saleView({ order, payments, soldBy }: Sale) {
   };
 }
 
-/** A sale that ended with too little keeps the word for its end, which is also that of its order. */
+/** Returns the status of a sale. One that ended with too little money has the status with which its order ended. */
 function statusOf(status: OrderStatus, amount: number, paid: number): string {
   if (paid > amount) return 'overpaid';
   return paid > 0 && paid < amount && OPEN.includes(status) ? 'underpaid' : status;
@@ -210,7 +213,7 @@ function time(ms: number | null): string | null {
   return ms === null ? null : new Date(ms).toISOString();
 }
 
-/** The sales of a period, oldest first, as RFC 4180 has it, and the sum; times are Vietnam's. */
+/** Returns the sales of a period as RFC 4180 has it, oldest first, with the sum. Times are Vietnam's. */
 async function csvOf(period: Period, { boxes }: Caller, { sales }: Stored['store']): Promise<string> {
   const found: Sale[] = [];
   for (let rows: Sale[] = [], more = true; more; found.push(...rows), more = rows.length === FILE_ROWS) {
@@ -227,7 +230,7 @@ async function csvOf(period: Period, { boxes }: Caller, { sales }: Stored['store
   return lines.map((cells) => `${cells.map((it) => csvCell(String(it))).join(',')}\r\n`).join('');
 }
 
-/** A cell that a spreadsheet does not take as a formula. */
+/** Returns a cell that a spreadsheet does not read as a formula. */
 function csvCell(text: string): string {
   const plain = /^[=+\-@\t]/.test(text) ? `'${text}` : text;
   return /[",\r\n]/.test(plain) ? `"${plain.replaceAll('"', '""')}"` : plain;

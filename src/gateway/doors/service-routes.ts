@@ -10,15 +10,15 @@ import { allowOrigins } from './cors.ts';
 import type { ServiceCall } from './service-calls.ts';
 import { logCalls, NOTES_SEPARATOR } from './traffic-routes.ts';
 
-/** Decoration of a request with its partner; null before the login. */
+/** The property of a request that holds its partner. It is null before the login. */
 const PARTNER = 'partner';
-/** A partner proves himself. */
+/** A partner proves its identity itself. */
 const OWN = { access: 'own' } as const;
 
-/** Address under which a caller reached the gateway. */
+/** Returns the address under which a caller reached the gateway. */
 type OriginOf = (request: FastifyRequest) => string;
 
-/** The endpoints of the payment QR service, below `{base_url}`. */
+/** Registers the endpoints of the payment QR service, below `{base_url}`. */
 export function serviceRoutes(
   scope: FastifyInstance,
   calls: readonly ServiceCall[],
@@ -36,7 +36,7 @@ export function serviceRoutes(
     method: 'POST',
     url: PATHS.token,
     config: OWN,
-    // Answered before the body is read, which is ignored (PROTOCOL.md, clause TOK-3).
+    // The gateway answers before it reads the body, which it ignores (PROTOCOL.md, clause TOK-3).
     onRequest: (request, reply) => answerToken(request, reply, open),
     handler: () => undefined,
   });
@@ -84,7 +84,7 @@ function bearerRoutes(
     return answerRefusal(request, reply, log, { code: 'E74', reason });
   };
   scope.addHook('onRequest', letIn);
-  // A body arrives after its head. Whoever holds it back must not go on once he is removed or his token has expired.
+  // A body arrives after its head. In that time the partner may be removed, or its token may expire.
   scope.addHook('preHandler', letIn);
 
   const tellNotes = notesTeller(log);
@@ -102,7 +102,7 @@ function bearerRoutes(
   }
 }
 
-/** Writes the notes of calls into the headers of their answers, and what was taken leniently once into the log. */
+/** Writes the notes of a call into the headers of its answer. Logs each kind of leniency once. */
 function notesTeller(log: Logger) {
   const told = new Set<string>();
   return ({ lenient, warnings }: CallNotes, { username }: Partner, request: FastifyRequest, reply: FastifyReply) => {

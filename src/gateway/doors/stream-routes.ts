@@ -10,15 +10,15 @@ import type { Store } from '../store/store.ts';
 import { noteDone } from './admin.ts';
 import type { OwnApi } from './own-api.ts';
 
-/** Readers of the console's events. */
+/** This many readers follow the console's events at once. */
 export const WATCHERS_MAX = 100;
 export const CONSOLE_EVENTS_PATH = '/_mock/events';
 /** A backup may be large, and its reader slow. */
 const DOWNLOAD_TIMEOUT_MS = 600_000;
-/** Setting with the calendar time of the newest backup. */
+/** The setting that holds the calendar time of the newest backup. */
 const BACKUP_AT = 'backup-at-ms';
 
-/** The events of the console. Returns a function that ends their streams. */
+/** Registers the events of the console. Returns a function that ends their streams. */
 export function watchRoute(
   scope: FastifyInstance,
   api: OwnApi,
@@ -51,7 +51,7 @@ export function watchRoute(
   };
 }
 
-/** The store as a file (PROTOCOL.md, clause BAK-1). Returns a function that ends the downloads. */
+/** Registers the store as a file (PROTOCOL.md, clause BAK-1). Returns a function that ends the downloads. */
 export function backupRoute(scope: FastifyInstance, api: OwnApi, { world, stored, access }: OpenGateway): () => void {
   const { clock, log } = world;
   const { store } = stored;
@@ -91,7 +91,7 @@ export function backupRoute(scope: FastifyInstance, api: OwnApi, { world, stored
   return () => ending.abort();
 }
 
-/** Copies the store. A store that makes no copies is a refusal. */
+/** Copies the store. Returns a refusal if this store makes no copies. */
 async function copyOf(store: Store) {
   try {
     return accept(await store.backup());
@@ -101,7 +101,7 @@ async function copyOf(store: Store) {
   }
 }
 
-/** When the store was last handed out whole; null if it never was. A backup of PostgreSQL is not known here. */
+/** Returns when the store was last downloaded whole. Null if it never was. A backup of PostgreSQL is not known here. */
 export async function lastBackup(store: Store): Promise<string | null> {
   const at = await store.setting(BACKUP_AT, () => '');
   return at === '' ? null : new Date(Number(at)).toISOString();

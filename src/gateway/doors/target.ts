@@ -3,8 +3,9 @@ const ESCAPED = /%([0-9a-f]{2})/gi;
 const UNRESERVED = /^[\w.~-]$/;
 
 /**
- * The target of a request as every part of a gateway reads it: a path without escapes that mean nothing, and its query. A
- * whole address is cut to them if it is that of `host` (RFC 9112, section 3.2.2), and left as it is for another host.
+ * Returns the target of a request as every part of a gateway reads it: a path without needless escapes, and its query.
+ * A whole address is cut to both if it names `host` (RFC 9112, section 3.2.2). An address of another host stays as it
+ * is.
  */
 export function plainTarget(target: string, host = ''): string {
   const origin = `http://${host}/`;
@@ -22,13 +23,13 @@ function unescaped(path: string): string {
 }
 
 const CONTROL = /%[01][0-9a-f]|%7f/i;
-/** Rows of an older store may have such a name, and are still to be removed. NUL is in the name of none. */
+/** Rows of an older store may have such a name, and an admin must be able to remove them. No name has a NUL. */
 const OF_ADMINS = '/admin/v1/';
 const NUL = /%00/;
 
 /**
- * Whether everybody understands the path of a plain target alike, a proxy and a database too: no dot segments,
- * backslashes, control characters, or escapes that are some only once others are read.
+ * Returns true if everybody reads the path of a plain target alike, a proxy and a database too. Such a path has no dot
+ * segments, backslashes, control characters, or escapes of escapes.
  */
 export function isPlainPath(path: string): boolean {
   const forbidden = path.startsWith(OF_ADMINS) ? NUL : CONTROL;
@@ -40,7 +41,10 @@ export function isPlainPath(path: string): boolean {
   );
 }
 
-/** Whether the query of a target, if it has one, is without control characters, which no store would find. */
+/**
+ * Returns true if the query of a target has no control characters, which no store would find. A target without a query
+ * passes.
+ */
 export function isPlainQuery(target: string): boolean {
   const at = target.indexOf('?');
   return at === -1 || !CONTROL.test(target.slice(at));

@@ -9,7 +9,7 @@ import type { OpenGateway } from '../stages/open-gateway.ts';
 import type { AdminTokenRow } from '../store/schema/tables.ts';
 import type { OwnApi } from './own-api.ts';
 
-/** Boxes that the till of the console offers. */
+/** The till of the console offers this many boxes. */
 const TILLS_MAX = 500;
 
 const time = z.string().describe('ISO 8601, UTC');
@@ -40,7 +40,7 @@ const callerAnswer = z.strictObject({
   tills: z.array(z.string()).describe('the boxes with an account at which the caller may sell'),
 });
 
-/** Tokens, and who calls, below `/admin/v1` (PROTOCOL.md, clause ROL). */
+/** Registers the routes of tokens and of the caller's own role, below `/admin/v1` (PROTOCOL.md, clause ROL). */
 export function tokenRoutes(scope: FastifyInstance, api: OwnApi, { world, stored, access }: OpenGateway): void {
   const { adminTokens } = access;
   const { config } = world;

@@ -12,7 +12,7 @@ const wireQuery = z.object({
   limit: wholeNumber(1, WIRE_PAGE_MAX).default(WIRE_PAGE_MAX),
 });
 
-/** Routes of the traffic log, below `/_mock`. */
+/** Registers the routes of the traffic log, below `/_mock`. */
 export function trafficRoutes(scope: FastifyInstance, api: OwnApi, { trafficLog }: World): void {
   api.route(scope, {
     method: 'GET',
@@ -34,13 +34,13 @@ export function trafficRoutes(scope: FastifyInstance, api: OwnApi, { trafficLog 
 }
 
 const BEGUN_MS = 'begunMs';
-/** Between several notes in one header. */
+/** Separates several notes in one header. */
 export const NOTES_SEPARATOR = '; ';
 
 /** Statuses of calls that were refused before anything was done. */
 const NOT_LET_IN: readonly number[] = [401, 403, 429];
 
-/** Logs changes by admins; not their reads, nor calls of those who may not. */
+/** Logs changes by admins. It logs neither reads nor calls that were refused for a missing right. */
 export function logAdminRequests(scope: FastifyInstance, world: World): void {
   const isLogged = ({ method }: FastifyRequest, status: number) => method !== 'GET' && !NOT_LET_IN.includes(status);
   logCalls(scope, '', world, (request, status) =>
@@ -49,15 +49,15 @@ export function logAdminRequests(scope: FastifyInstance, world: World): void {
 }
 
 interface LoggedCaller {
-  /** The name under which the call is listed; null without one. */
+  /** The name under which the call is listed. Null without one. */
   by: string | null;
   /** True where the caller has proved who it is. */
   isProved: boolean;
 }
 
 /**
- * Writes the calls of a scope into the traffic log, their paths without `prefix`. `callerOf` returns undefined for a
- * call that is not logged.
+ * Writes the calls of a scope into the traffic log, their paths without `prefix`. A call for which `callerOf` returns
+ * undefined is not logged.
  */
 export function logCalls(
   scope: FastifyInstance,

@@ -21,24 +21,27 @@ import type {
 import { boxView, boxViews } from './box-views.ts';
 import { time } from './view-time.ts';
 
-/** Newest attempts of a callback in a list, and of one that is asked for alone. */
+/** A list has this many of the newest attempts of a callback. One callback alone has more. */
 const ATTEMPTS_IN_LIST_MAX = 20;
 const ATTEMPTS_ALONE_MAX = 1000;
 
-/** JSON of the lists below `/_mock`. Times are ISO 8601 in UTC. */
+/** Makes the JSON of the lists below `/_mock`. Times are ISO 8601 in UTC. */
 export interface Views {
-  /** In the order of their codes. */
+  /** Boxes in the order of their codes. */
   boxes(page: BoxPage): Promise<BoxView[]>;
   box(terminalCode: string): Promise<BoxView | undefined>;
   orders(limit: number, before?: string): Promise<OrderView[]>;
   payments(limit: number, before?: string): Promise<PaymentView[]>;
   credits(limit: number, before?: string): Promise<CreditView[]>;
-  /** Callbacks with their newest attempts. Who may not administer sees addresses without their query, which may be a key. */
+  /**
+   * Callbacks with their newest attempts. Callers who are not admins see addresses without their query, which may be a
+   * key.
+   */
   callbacks(role: Role, limit: number, before?: string, status?: CallbackStatus): Promise<CallbackView[]>;
   callback(role: Role, row: CallbackRow): Promise<CallbackView | undefined>;
 }
 
-/** In a cluster the list of boxes has only those of this shard. */
+/** Returns the views of a gateway. In a cluster the list of boxes has only those of this shard. */
 export function createViews({ place }: World, { store, directory }: Stored, { hub }: Boxes): Views {
   const home = homeIn(place);
   const callbackViews = async (role: Role, rows: CallbackRow[], attemptsMax: number) => {
@@ -82,19 +85,24 @@ export function createViews({ place }: World, { store, directory }: Stored, { hu
       const originOf = (row: PaymentRow) => originView(credits.find((it) => it.payment_id === row.id));
       return rows.map((row) => ({
         ...paymentView(row),
-        /** A payment of a sandbox: no money, whatever the gateway is now (clause MOD-3). */
+        /**
+         * If true, this is a payment of a sandbox and no money, whatever the mode of the gateway is now (clause MOD-3).
+         */
         test: store.history.isTest(row.seq),
         ...originOf(row),
         boxes: notices
           .filter((it) => it.payment_id === row.id)
           .map((it) => ({
             terminalCode: it.terminal_code,
-            /** Time from which the box must announce it. */
+            /** The box must announce the payment from this time on. */
             since: time(it.created_at_ms),
             online: hub.session(it.terminal_code) !== undefined,
-            /** A box that was removed from the configuration reports nothing any more. */
+            /** If false, the box was removed from the configuration, and sends no more reports. */
             registered: known.has(it.terminal_code),
-            /** It was old news when it was sent: the box lists it, and announces nothing (clauses MSG-13 and MSG-14). */
+            /**
+             * The news was already old when the gateway sent it: the box lists it, and announces nothing (clauses
+             * MSG-13 and MSG-14).
+             */
             late: it.late === 1 || originOf(row).late,
             ...reportView(it, isSilent),
           })),
@@ -116,7 +124,7 @@ export function createViews({ place }: World, { store, directory }: Stored, { hu
   };
 }
 
-/** Whether a box confirms nothing. */
+/** Returns true if a box confirms nothing. */
 type IsSilent = (terminalCode: string) => boolean;
 
 async function knownAmong(directory: Directory, terminalCodes: readonly string[]): Promise<Map<string, KnownBox>> {
@@ -129,8 +137,8 @@ function silentAmong(known: ReadonlyMap<string, KnownBox>): IsSilent {
 }
 
 /**
- * The reports of a box about a payment. A silent box has none: the row says that its notice was sent, or, as not
- * recorded, that an earlier run of the gateway may have sent it (clause VQD-6), or that it never was (clause VQD-8).
+ * Returns the reports of a box about a payment. A silent box sends none, so the row says that its notice was sent, or
+ * that an earlier run may have sent it (as not recorded, clause VQD-6), or that it never was (clause VQD-8).
  */
 function reportView({ terminal_code, told_at_ms, reported_at_ms, recorded }: NoticeRow, isSilent: IsSilent) {
   if (!isSilent(terminal_code)) {
@@ -154,7 +162,7 @@ function orderView(row: OrderRow, pushes: PushRow[], isSilent: IsSilent): Omit<O
     orderId: row.order_id,
     partner: row.partner,
     status: statusOf(row.status, newest?.terminal_code),
-    /** Its box confirms nothing: `sent` means sent to the connected box. */
+    /** The box confirms nothing: `sent` means sent to the connected box. */
     unconfirmed: isUnconfirmed,
     failure: row.failure,
     bankAccount: row.bank_account,
@@ -198,7 +206,7 @@ function paymentView(row: PaymentRow) {
   };
 }
 
-/** Where the gateway has heard of a payment: from a source, or (null) by a test callback or an admin. */
+/** Returns how the gateway learned of a payment: by a source, or (null) by a test callback or an admin. */
 function originView(credit: CreditRow | undefined): CreditSides & { source: string | null } {
   return credit === undefined
     ? { source: null, late: false, due: null }
@@ -218,9 +226,9 @@ function creditView(row: CreditRow & { order_id: string | null }): Omit<CreditVi
     bankTime: time(row.bank_time_ms),
     receivedAt: time(row.received_at_ms),
     ...sidesIn(row),
-    /** null if nobody gets a payment for it: its account is not in the system, or it is too old. */
+    /** Null if nobody gets a payment for this credit: its account is not in the system, or it is too old. */
     transactionId: row.payment_id,
-    /** The orderId of its order; '' for an order without one, and for no order. */
+    /** The orderId of its order. Empty for an order without one, and without an order. */
     orderId: row.order_id ?? '',
   };
 }
@@ -236,7 +244,7 @@ function callbackView(row: CallbackRow, attempts: AttemptRow[]): Omit<CallbackVi
     warning: row.warning,
     createdAt: time(row.created_at_ms),
     nextAttemptAt: row.status === 'pending' ? time(row.next_at_ms) : null,
-    /** Count of all attempts; `attempts` has the newest ones. */
+    /** The count of all attempts. `attempts` has only the newest ones. */
     attemptCount: own.at(-1)?.seq ?? 0,
     attempts: own.map((it) => ({
       id: it.id,
@@ -250,7 +258,7 @@ function callbackView(row: CallbackRow, attempts: AttemptRow[]): Omit<CallbackVi
   };
 }
 
-/** A source of money as the admin sees it (PROTOCOL.md, clause SRC-30). */
+/** Returns a source of money as an admin sees it (PROTOCOL.md, clause SRC-30). */
 export function sourceView({ name, kind, hasList, found, problem, ...at }: SourceStatus): SourceView {
   return {
     name,

@@ -39,7 +39,7 @@ type FieldOf<Of extends Name> = Fields extends infer Each
   : never;
 type ValueOf<Of> = Of extends { type: infer Type extends keyof typeof TYPES } ? z.output<(typeof TYPES)[Type]> : never;
 
-/** Values of fields of a row. In a change, what is left out stays as it is, and null takes a value away. */
+/** Values of the fields of a row. In a change, a field that is left out stays as it is, and null removes a value. */
 export type Values = { [Of in Name]?: ValueOf<FieldOf<Of>> | null | undefined };
 
 /** The body of a call of `rotate`. */

@@ -6,13 +6,13 @@ import { type LiveRow, rowProblems } from '../config/mode.ts';
 import { BOXES_OF_ACCOUNT_MAX, nameOf, type RegistryRow, type RegistryStore } from '../store/repositories/registry.ts';
 import type { RegistryTable } from '../store/schema/tables.ts';
 
-/** Who changes a row. */
+/** The admin who changes a row. */
 export interface Admin {
-  /** Name of the token, as the audit list has it. */
+  /** The name of the admin's token, as the audit list has it. */
   who: string;
-  /** IP address of the caller. */
+  /** The IP address of the caller. */
   address: string;
-  /** The `changedAt` of the row as this admin has read it; undefined: whatever it is now. */
+  /** The `changedAt` of the row that this admin has read. Undefined to change the row whatever it is now. */
   seen?: string | undefined;
 }
 
@@ -27,8 +27,8 @@ export interface RowChange {
 }
 
 /**
- * Changes rows of the registry, each in a transaction with its line in the audit list. A refused one changes nothing
- * (PROTOCOL.md, clauses REG-4 and REG-9).
+ * Changes rows of the registry, each in one transaction with its line in the audit list. A refused change changes
+ * nothing (PROTOCOL.md, clauses REG-4 and REG-9).
  */
 export class RegistryChanges {
   readonly #world: World;
@@ -39,7 +39,7 @@ export class RegistryChanges {
     this.#stored = stored;
   }
 
-  /** `more` may refuse the row, in its transaction. */
+  /** Adds a row. `more` may refuse it, in its transaction. */
   async add<Table extends RegistryTable>(
     by: Admin,
     table: Table,
@@ -56,7 +56,10 @@ export class RegistryChanges {
     });
   }
 
-  /** `changeOf` may refuse; it gets the row as it is, which nobody else changes meanwhile. Returns what it was. */
+  /**
+   * Changes a row and returns what it was. `changeOf` gets the row, which nobody else changes meanwhile, and may
+   * refuse.
+   */
   async change<Table extends RegistryTable>(
     by: Admin,
     table: Table,
@@ -72,7 +75,7 @@ export class RegistryChanges {
       const { what, columns, detail } = change.value;
       const taken = (await linkProblem(trx, columns)) ?? (await serialProblem(trx, name, columns));
       if (taken !== undefined) return taken;
-      // Later than before, so that it tells two changes apart.
+      // The time is later than before, so that it distinguishes two changes.
       const changed_at_ms = Math.max(this.#world.clock.wallMs(), row.changed_at_ms + 1);
       await trx.put(table, { ...row, ...columns, changed_at_ms });
       await trx.note(this.#noteOf(by, { what, target: `${table}/${name}`, detail }));
@@ -95,24 +98,26 @@ export class RegistryChanges {
     });
   }
 
-  /** Columns of a new row that the store manages. */
+  /** Returns the columns of a new row that the store manages. */
   fresh() {
     return { managed: 'store', disabled: 0, changed_at_ms: this.#world.clock.wallMs() } as const;
   }
 
-  /** Why a gateway in this mode may not have what is added or changed (PROTOCOL.md, clauses MOD-1 and MOD-4). */
+  /** Returns why a gateway in this mode must not have the new values (PROTOCOL.md, clauses MOD-1 and MOD-4). */
   modeProblem(table: RegistryTable, row: LiveRow): Refusal | undefined {
     const [first] = rowProblems(this.#world.config, table, row);
     return first && refuse('E46', `${first.path.join('.') || 'username'}: ${first.message}`);
   }
 
-  /** Must be called once more after a change that is not of a row, such as of an enrolled secret. */
+  /**
+   * Informs listeners of a change. Must be called after a change that is not of a row, such as of an enrolled secret.
+   */
   tell(): void {
     this.#stored.directory.changed();
     this.#world.changes.publish('registry', 'boxes');
   }
 
-  /** Why a row cannot be removed. */
+  /** Returns why a row cannot be removed. */
   async #useOf(registry: RegistryStore, table: RegistryTable, name: string): Promise<Refusal | undefined> {
     if (table === 'boxes' || table === 'sources') return undefined;
     const [column, linked] =
@@ -161,7 +166,7 @@ function staleProblem({ changed_at_ms }: { changed_at_ms: number }, seen: string
   return refuse('ROW_CHANGED', `somebody changed it at ${changedAt}: read it again, and change it then`);
 }
 
-/** Why a row cannot be linked as asked. */
+/** Returns why a row cannot be linked as asked. */
 async function linkProblem(registry: RegistryStore, row: object): Promise<Refusal | undefined> {
   const { account: toAccount, partner: toPartner }: { account?: unknown; partner?: unknown } = row;
   if (typeof toPartner === 'string' && (await registry.find('partners', toPartner)) === undefined) {

@@ -16,8 +16,8 @@ export function rowName(table: RegistryTable, values: object): string {
 }
 
 /**
- * Returns the columns of these values: those of a field that is left out are not among them. Without `wrap` secrets are
- * null, because the gateway's file keeps them.
+ * Returns the columns of these values, without those of fields that are left out. Without `wrap` secrets are null,
+ * because the gateway's file keeps them.
  */
 export function columnsOf(table: RegistryTable, name: string, values: object, wrap?: Wrap): Record<string, unknown> {
   const given = values as Readonly<Record<string, unknown>>;
@@ -44,13 +44,13 @@ export function rowOf<Table extends RegistryTable>(
   return columns as unknown as RegistryRow<Table>;
 }
 
-/** Returns those of these values that are no secrets. */
+/** Returns the values that are not secret. */
 export function plainOf(table: RegistryTable, values: object): object {
   const { fields } = RESOURCES[table];
   return Object.fromEntries(Object.entries(values).filter(([field]) => fields[field]?.secret !== true));
 }
 
-/** Returns the values of a row that are no secrets. */
+/** Returns the values of a row that are not secret. */
 export function valuesOf(table: RegistryTable, row: object): Record<string, unknown> {
   const columns = row as Readonly<Record<string, unknown>>;
   const fields = Object.entries(RESOURCES[table].fields).filter(([, { secret }]) => secret !== true);

@@ -8,14 +8,14 @@ export interface NamedInput extends Input {
   /** The field that it is a part of. */
   field: string;
   noForm?: true;
-  /** The option that takes the whole field away, and its help. */
+  /** The option that removes the whole field, and its help. */
   none?: readonly [flags: string, about: string];
 }
 
 /** The calls that take values of a row. */
 export type FormCall = 'add' | 'change' | 'link' | 'rotate';
 
-/** Returns the inputs that a call takes from a person. A link is not changed: it has a call of its own. */
+/** Returns the inputs that a call takes from a person. No change has a link, because linking is a call of its own. */
 export function inputsOf(table: RegistryTable, call: FormCall): NamedInput[] {
   const { fields, linkTo, rotate } = RESOURCES[table];
   if (call === 'rotate') return Object.entries(rotate?.fields ?? {}).flatMap(inputsIn);

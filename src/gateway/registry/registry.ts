@@ -73,8 +73,8 @@ class BoxRows extends Rows<'boxes'> {
   }
 
   /**
-   * Gives a box with a secret of its own another one, and returns it; any other box, and with `enrol` this one too,
-   * has to enrol again. Its session ends.
+   * Gives a box with a secret of its own another one, and returns it. Any other box, and with `enrol` this one too,
+   * must enrol again. The session ends.
    */
   override async rotate(by: Admin, name: string, { enrol = false }: Rotation): Promise<Result<Made>> {
     const { store, vault } = this.stored;
@@ -106,7 +106,7 @@ class BoxRows extends Rows<'boxes'> {
     return this.#forgetSecret(name, 'the box was removed');
   }
 
-  /** Forgets the secret of its enrolment, and ends its session. */
+  /** Removes the secret of its enrolment, and ends its session. */
   async #forgetSecret(name: string, why: string): Promise<void> {
     await this.stored.secrets.forget(name);
     this.changes.tell();

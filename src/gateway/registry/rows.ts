@@ -9,7 +9,7 @@ import { type Admin, RegistryChanges } from './changes.ts';
 import { columnsOf, plainOf, rowOf, type Wrap } from './columns.ts';
 import { RESOURCES } from './resources.ts';
 
-/** A secret that a change has made: nobody can read it later. */
+/** A secret that a change has made. Nobody can read it later. */
 export type Made = Partial<Record<'password' | 'secret' | 'key', string | undefined>>;
 
 /**
@@ -38,7 +38,7 @@ export class Rows<Table extends RegistryTable = RegistryTable> {
     return added.ok ? accept({}) : added;
   }
 
-  /** Changes the values that are given, and notes `what` in the audit list. */
+  /** Changes the values that are given, and writes `what` into the audit list. */
   async change(by: Admin, name: string, values: Values, what = 'changed'): Promise<Result<Made>> {
     const problem = this.changes.modeProblem(this.#table, liveRowOf(values));
     if (problem !== undefined) return problem;
@@ -100,7 +100,7 @@ export class Rows<Table extends RegistryTable = RegistryTable> {
   }
 }
 
-/** Returns the values without those that are taken away. */
+/** Returns the values without those that are removed. */
 function liveRowOf(values: Values): LiveRow {
   return Object.fromEntries(Object.entries(values).filter(([, value]) => value !== null));
 }

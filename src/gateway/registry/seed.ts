@@ -10,7 +10,7 @@ import type { BoxRow, RegistryTable } from '../store/schema/tables.ts';
 import { rowOf, type Wrap } from './columns.ts';
 import { optionsOf } from './source-rows.ts';
 
-/** Names of one change of the file that the audit list has. */
+/** The audit list has this many names of one change of the file. */
 const NAMES_LISTED_MAX = 100;
 
 type Listed = Pick<GatewayConfig, 'partners' | 'accounts' | 'boxes' | 'sources'>;
@@ -43,8 +43,8 @@ export function rowsOfFile({ partners, accounts, boxes, sources }: Listed, atMs:
 }
 
 /**
- * Makes the rows that the gateway's file manages equal to the file (PROTOCOL.md, clause REG-2). A row of this name that was
- * added otherwise becomes the file's. Throws ConfigError where a box of the file has the serialNumber or MAC address of
+ * Makes the rows that the gateway's file manages equal to the file (PROTOCOL.md, clause REG-2). A row of this name that
+ * an admin added becomes the file's. Throws ConfigError where a box of the file has the serialNumber or MAC address of
  * another box.
  */
 export async function writeFileRows(registry: RegistryStore, listed: Listed, atMs: number): Promise<void> {
@@ -57,8 +57,8 @@ export async function writeFileRows(registry: RegistryStore, listed: Listed, atM
 }
 
 /**
- * Makes the sources that the file manages equal to the file: they are the file's whosever the other rows are. Throws
- * ConfigError where a name has become one of another kind (PROTOCOL.md, clause REG-8).
+ * Makes the sources that the file manages equal to the file, also with `registry: store`. Throws ConfigError where the
+ * source of a name has another kind now (PROTOCOL.md, clause REG-8).
  */
 export async function writeFileSources(registry: RegistryStore, listed: Listed, atMs: number): Promise<void> {
   const { sources } = rowsOfFile(listed, atMs);
@@ -76,8 +76,8 @@ export async function writeFileSources(registry: RegistryStore, listed: Listed, 
 }
 
 /**
- * With `registry: store`: the file's rows begin an empty store; in another one, rows that the file managed become the
- * store's own (PROTOCOL.md, clause REG-3).
+ * Fills an empty store with the rows of the file, with `registry: store`. In any other store, rows that the file
+ * managed become the store's own (PROTOCOL.md, clause REG-3).
  */
 export async function adoptFileRows(
   registry: RegistryStore,
@@ -146,7 +146,7 @@ async function sync<Table extends RegistryTable>(
   });
   const added = other.filter((row) => !before.has(named(row))).map(named);
   const changed = other.filter((row) => before.has(named(row))).map(named);
-  // Removed first: boxes may have swapped what only one may have.
+  // Rows are removed first, because boxes may have swapped a value that only one may have.
   for (const name of [...removed, ...changed]) await registry.remove(table, name);
   for (const row of other) {
     if ('serial_number' in row) await assertFree(registry, row);
@@ -176,8 +176,8 @@ async function assertFree(registry: RegistryStore, row: BoxRow): Promise<void> {
 type Mode = Pick<GatewayConfig, 'mode' | 'sandbox'>;
 
 /**
- * Refuses the start of a gateway for money whose store has what only a sandbox may have, as a sandbox may have added it
- * (PROTOCOL.md, clauses MOD-1 and MOD-4). Throws ConfigError.
+ * Refuses the start of a gateway for money whose store has what only a sandbox may have (PROTOCOL.md, clauses MOD-1 and
+ * MOD-4). A sandbox may have added it. Throws ConfigError.
  */
 export async function assertRows(registry: RegistryStore, vault: Vault, mode: Mode): Promise<void> {
   if (!takesMoney(mode)) return;
@@ -186,7 +186,7 @@ export async function assertRows(registry: RegistryStore, vault: Vault, mode: Mo
   if (account !== undefined) check('accounts', account.bank_account, { bankAccount: account.bank_account });
   for await (const row of registry.each('partners')) {
     const partner = partnerFrom(row, undefined, vault);
-    // One of the file is checked with the file.
+    // A row of the file is checked with the file.
     if (partner !== undefined) check('partners', row.username, partner);
   }
   for await (const row of registry.each('sources')) {

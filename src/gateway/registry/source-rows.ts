@@ -13,11 +13,11 @@ import type { Rotation } from './bodies.ts';
 import type { Admin, RowChange } from './changes.ts';
 import { type Made, Rows } from './rows.ts';
 
-/** Sources that are not in the gateway's file: each is open, and asks its list by itself. */
+/** The store may have this many sources. Each is open, and fetches its list by itself. */
 const SOURCES_MAX = 100;
 const KEY_BYTES = 32;
 
-/** Opens, closes or replaces what hears and asks a source, as its row is now. */
+/** Opens, closes or replaces the connection to a source, as its row is now. */
 export type Reload = (name: string) => Promise<void>;
 
 /** Changes of the sources of money by admins (PROTOCOL.md, clause REG-8). */
@@ -39,7 +39,7 @@ export class SourceRows extends Rows<'sources'> {
     return this.#reloaded(name, await this.changes.add(by, 'sources', row, (trx) => this.#isFree(trx, options)));
   }
 
-  /** Replaces the keys that are named, each as a whole; null takes one away. */
+  /** Replaces the keys that are named, each as a whole. Null removes one. */
   override change(by: Admin, name: string, change: object): Promise<Result<Made>> {
     return this.#replace(by, name, (options) => {
       if ('kind' in change || 'name' in change)
@@ -66,7 +66,7 @@ export class SourceRows extends Rows<'sources'> {
     return rotated.ok ? accept(key === undefined ? { key: fresh } : {}) : rotated;
   }
 
-  /** Stops what hears and asks a disabled source; one that is enabled again catches up. */
+  /** Stops receiving and asking a disabled source. One that is enabled again catches up. */
   protected override disabled(name: string): Promise<void> {
     return this.#reload(name);
   }
@@ -109,7 +109,7 @@ export class SourceRows extends Rows<'sources'> {
   }
 }
 
-/** The options of a source that the store manages; undefined for one of the file. */
+/** Returns the options of a source that the store manages. Undefined for a source of the file. */
 export function optionsOf({ name, options }: SourceRow, vault: Vault): NamedOptions | undefined {
   if (options === null) return undefined;
   return sourceOptions.parse(JSON.parse(vault.unwrap(SECRET_OF.source(name), options)));
