@@ -1,12 +1,13 @@
 import { type Command, Option } from 'commander';
 import { ROLE_NAMES } from '../gateway/access/roles.ts';
 import { inputsOf } from '../gateway/registry/inputs.ts';
-import { type Input, nameField, RESOURCES, TABLES } from '../gateway/registry/resources.ts';
+import type { Input } from '../gateway/registry/resource.ts';
+import { nameField, RESOURCES, TABLES } from '../gateway/registry/resources.ts';
 import type { RegistryTable } from '../gateway/store/schema/registry-rows.ts';
 import { several, whole, withGatewayOrigin } from './shared/arguments.ts';
 
 const PAGE_ROWS_MAX = 500;
-const FILE = 'YAML or JSON with any fields, - for standard input; see the examples';
+const FILE = 'YAML or JSON with any fields, - for standard input; `paybox admin --help` has examples';
 
 /** Makes the command `paybox admin`. */
 export function addAdmin(root: Command): void {
@@ -156,7 +157,8 @@ function withOrigin(command: Command): Command {
 }
 
 const EXAMPLES = `
-Each kind has list, show, add, change, disable, enable and remove; --help of each lists its options:
+Partners, accounts, boxes and sources have list, show, add, change, disable, enable and remove. --help of each lists its
+options:
   $ paybox admin partners add shop                        prints its new password, once
   $ paybox admin accounts add 0123456789 --bank MB --holder "NGUYEN VAN A" --partner shop
   $ paybox admin boxes add VVB000002 --serial VVB900002 --account 0123456789

@@ -12,7 +12,7 @@ export function addJudge(root: Command): void {
 }
 
 function addService(judge: Command): void {
-  const command = withRunOptions(judge.command('service'))
+  const command = withRunOptions(judge.command('service'), 'token expiry, every retry of a callback')
     .description('judges a payment QR service, or our own gateway')
     .argument('[url]', 'the service to judge, as with --service')
     .option('--guess-passwords', 'also send wrong passwords until the service limits them')
@@ -55,7 +55,7 @@ function addService(judge: Command): void {
 }
 
 function addBox(judge: Command): void {
-  const command = withRunOptions(judge.command('box'))
+  const command = withRunOptions(judge.command('box'), 'signs of life, several payments, restarts')
     .description('judges a box of any maker, or our own agent')
     .argument('[codes]', 'the box to judge, as with --await-box')
     .optionsGroup(ABOUT_THE_BOX)
@@ -70,7 +70,7 @@ function addBox(judge: Command): void {
 }
 
 function addDialect(judge: Command): void {
-  const command = withRunOptions(judge.command('dialect'))
+  const command = withRunOptions(judge.command('dialect'), 'an order that nobody ends')
     .description('judges a box that speaks the public MQTT dialect (vietqr), or our own agent in that dialect')
     .argument('[mac]', 'the box to judge, as with --await-box')
     .optionsGroup(ABOUT_THE_BOX)
@@ -112,9 +112,9 @@ function withTarget<Options extends object>(
   throw new ConfigError(`${stray.long} belongs to ${name}`, `give ${target} to judge`);
 }
 
-function withRunOptions(command: Command): Command {
+function withRunOptions(command: Command, slow: string): Command {
   return withAuthority(command.optionsGroup(ABOUT_THE_RUN))
-    .option('--slow', 'also checks that take minutes: token expiry, every retry of a callback, repeated reports')
+    .option('--slow', `also checks that take minutes: ${slow}`)
     .option('--strict', 'fail where the target differs in a gap of the specification')
     .option('--baseline <file>', 'accept the deviations in this file: they differ, whatever --strict says')
     .option('--update-baseline', 'with --baseline: write the file again, with every deviation of this run')

@@ -45,7 +45,7 @@ describe('a QR in a square', () => {
     expect(sizes.size).toBeGreaterThan(5);
   });
 
-  it('a QR in a square gives up the quiet zone to 2 modules, and not further', () => {
+  it('the quiet zone of a QR in a small square shrinks to 2 modules, and not below', () => {
     const quiet = (space: number) => {
       const fit = fitQr(QR_CODE, space);
       return fit.ok ? fit.qr.quietModules : undefined;

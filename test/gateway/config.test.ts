@@ -1,4 +1,4 @@
-import { writeFile } from 'node:fs/promises';
+import { readFile, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { stringify } from 'yaml';
@@ -41,8 +41,8 @@ function problemOf(change: object): string {
 describe('the configuration of a gateway', () => {
   it('device-config/gateway.yaml is valid, names every key, and shows the defaults', async () => {
     const config = await loadGatewayConfig(EXAMPLE);
-    const optional = ['adminToken', 'cluster', 'databaseUrl', 'publicUrl', 'vietqrBoxes'];
-    expect([...Object.keys(config), ...optional].toSorted()).toEqual(Object.keys(gatewayConfigSchema.shape).toSorted());
+    const named = [...(await readFile(EXAMPLE, 'utf8')).matchAll(/^(?:# )?([a-zA-Z]+):/gm)].map(([, key]) => key);
+    expect(Object.keys(gatewayConfigSchema.shape).filter((key) => !named.includes(key))).toEqual([]);
     const { partners, accounts, boxes, dataDir, ...rest } = config;
     expect({ ...parseGatewayConfig(LEAST, 'least'), ...rest, dataDir: 'data' }).toEqual(
       parseGatewayConfig(LEAST, 'least'),

@@ -27,7 +27,7 @@ describe.skipIf(missing)(`a commit in PostgreSQL that waits for the disk outside
     expect(told).toEqual(['b', 'c', 'd', 'a,b,c,d']);
   });
 
-  it('a commit in PostgreSQL fails when the server crashes before the disk has it, though a new connection finds the disk in order', async () => {
+  it('a commit fails when PostgreSQL crashes before the commit is on the disk, although a new connection works', async () => {
     const given = await place();
     const store = await opened(given);
     await store.orders.add(order('a'));

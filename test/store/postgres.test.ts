@@ -115,7 +115,7 @@ describe.skipIf(missing)(`a store in PostgreSQL${note}`, () => {
     expect(recent.map(({ id }) => id)).toEqual(['a', 'b', 'c', 'd']);
   });
 
-  it('STO-6 is refused by name where its dataDir cannot be made, or the mark neither read nor written', async () => {
+  it('STO-6 refuses to open a store whose dataDir cannot be created, or whose mark cannot be read or written', async () => {
     const { databaseUrl, dataDir } = await place();
     const { log, lines } = keptLog();
     const first = await opened({ databaseUrl, dataDir });

@@ -9,7 +9,7 @@ export interface Awaited {
   readonly fix: string;
   /** Returns whether there is enough to judge. */
   isThere(): boolean;
-  /** Returns whether the box did something wrong. It gets time to do it right, then it is judged by that. */
+  /** Returns whether the box did something wrong. The peer still waits a while for it to do it right, and judges what it did last. */
   hasFailed(): boolean;
   /** Returns a summary of what the box has done so far. */
   progress(): string;

@@ -250,7 +250,7 @@ function keepScreen(folder: string, about: string, png: Uint8Array): KeptScreen 
   try {
     const file = join(resolve(folder), `${process.pid}-${kept}-${words}.png`);
     const isNew = mkdirSync(resolve(folder), { recursive: true }) !== undefined;
-    // An existing folder has rules of its own.
+    // A folder that existed before keeps its own .gitignore.
     if (isNew) writeFileSync(join(resolve(folder), '.gitignore'), '*\n');
     writeFileSync(file, png);
     return { file };

@@ -115,9 +115,18 @@ export function describeOwn(route: OwnRoute, prefix: string, scheme: string): Ro
       ...Object.fromEntries([...byStatus].map(([of, codes]) => [of, failure(codes, isReasoned)])),
       401: failure(['E74'], false),
       403: failure(['NOT_ALLOWED'], isOfAdmins),
+      ...(body && bodyRefusals()),
       429: failure(['E74', ...(byStatus.get(429) ?? [])], false, 'too many wrong logins, or calls; see Retry-After'),
       500: failure(['E05'], false),
     },
+  };
+}
+
+/** Refusals of a body that the gateway does not read. */
+function bodyRefusals() {
+  return {
+    413: failure(['E46'], false, 'E46: the body is too long'),
+    415: failure(['E46'], false, 'E46: the body is not application/json'),
   };
 }
 

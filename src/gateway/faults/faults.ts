@@ -49,7 +49,7 @@ export class Faults implements FaultOrders {
       this.#isOnePartner = (await directory.partners(2)).length === 1;
     };
     this.#world.changes.watch((topic) => {
-      // Another part logs a failing store, and the next change counts again.
+      // A store that fails is logged elsewhere. The next change of the registry repeats the count.
       if (topic === 'registry') count().catch(() => undefined);
     });
     await count();

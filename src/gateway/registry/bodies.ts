@@ -7,7 +7,8 @@ import { account, contentPrefix } from '../config/partners-config.ts';
 import { sourceSecret } from '../money/sources/fields.ts';
 import { sourceOptions } from '../money/sources/registry.ts';
 import type { RegistryTable } from '../store/schema/tables.ts';
-import { type Field, RESOURCES, type TABLE } from './resources.ts';
+import type { Field } from './resource.ts';
+import { RESOURCES, type TABLE } from './resources.ts';
 
 /** The schemas that the fields of the table name. */
 const TYPES = {

@@ -1,5 +1,6 @@
 import type { RegistryTable } from '../store/schema/registry-rows.ts';
-import { type Field, type Input, nameField, RESOURCES } from './resources.ts';
+import type { Field, Input } from './resource.ts';
+import { nameField, RESOURCES } from './resources.ts';
 
 /** One line of a form, or one option of the command line. */
 export interface NamedInput extends Input {

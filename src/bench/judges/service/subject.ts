@@ -27,7 +27,7 @@ export interface ServiceOptions {
   time: TestTime;
   /** Letters and digits that make the orders of this run differ from others. */
   tag: string;
-  /** Lowest amount of every fourth order, 1 to 50,000,000; different in each run. */
+  /** The lowest amount that every fourth order may have, 1 to 50,000,000. Each run has another one. */
   firstAmount: number;
   sandbox: boolean;
   /** Access to the same service outside a sandbox. */

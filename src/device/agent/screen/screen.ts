@@ -169,7 +169,7 @@ export class Screen {
     }
   }
 
-  /** Opens the display and draws until the box ends, then draws the last picture. `opening` cancels opening. */
+  /** Opens the display and draws until the box ends, then draws the last picture. Aborting `opening` stops the opening. */
   async #openAndDraw(opening: AbortSignal, onDrawn?: () => void): Promise<void> {
     const { signal } = this.#stop;
     const { clock, io } = this.#deps;

@@ -30,8 +30,8 @@ function hasRoomForMark(mark: string, area: Box, stage: Stage): boolean {
 }
 
 /**
- * Returns the texts, with the mark of a sandbox at the lower edge of `area`. A badge without room colours the edge, and
- * so does a mark without room. On small panels the mark has no ground of its own, because light needs current and
+ * Returns the texts, with the mark of a sandbox at the lower edge of `area`. If the badge or the mark does not
+ * fit, the edge of the screen has its colour instead. On small panels the mark has no ground of its own, because light needs current and
  * blooms.
  */
 export function withEdge(texts: readonly Item[], page: Page, area: Box, stage: Stage): Item[] {

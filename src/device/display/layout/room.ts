@@ -36,8 +36,8 @@ export function fitBesideWords(surface: Surface, payload: string): QrFit {
 }
 
 /**
- * Returns `fit`, or one with the same module size and fewer modules if the QR would leave no room for a mark of
- * `markPx` pixels, or of one row of characters. It stays unchanged if only smaller modules would make room.
+ * Returns a QR beside which a mark of `markPx` pixels, or of one row of characters, has room. It has fewer modules of
+ * the same size. Returns `fit` if the mark has room already, or if only smaller modules would make room.
  */
 export function besideMark(surface: Surface, payload: string, fit: QrFit, markPx: number): QrFit {
   if (!fit.ok || surface.kind === 'panel') return fit;
