@@ -71,7 +71,7 @@ function boxFileKind(name: string, { config, state, root }: FirstBootOptions, lo
   return {
     name,
     bytesMax: BOX_FILE_BYTES_MAX,
-    // Loaded lazily: at most boots nothing has changed.
+    // Loaded lazily, because the file rarely changes between boots.
     read: async (bytes, before) => (await import('../../device/agent/setup/box-file.ts')).readBoxFile(bytes, before),
     filesOf: async (settings, folder) => {
       const { agentFilesOf } = await import('../../device/agent/setup/box-file.ts');

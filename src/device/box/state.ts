@@ -180,7 +180,7 @@ export type QrCheck = { ok: true } | { ok: false; code: 'QR_TOO_DENSE' | 'DISPLA
 
 /** Lists everything that can happen to a box. */
 export type BoxEvent =
-  /** The box has no secret and shows a code. A newer code replaces an older one. `connecting` ends it. */
+  /** The box has no secret and shows a code. A newer code replaces an older one. The event `connecting` removes the code. */
   | { type: 'enrolling'; code: string; url: string; expiresInMs: number }
   /** The box tries to connect to its gateway, at first or again. */
   | { type: 'connecting' }

@@ -12,7 +12,7 @@ const httpUrl = z
   .refine((url) => addressProblem(new URL(url)) === undefined, {
     error: ({ input }) => `expected the address of a partner: ${addressProblem(new URL(String(input)))}`,
   })
-  // Rewrites the address so that a store can hold it. It stays the same address.
+  // Writes the address in the form that a store can hold. It leads to the same place.
   .transform((url) => (isPlainText(url) ? url : new URL(url).href));
 
 /** Logs and the console show addresses, so an address must not contain a password. */

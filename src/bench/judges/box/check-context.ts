@@ -13,7 +13,7 @@ export type Body<T extends DownBody['type']> = Extract<DownBody, { type: T }>;
 /** Names what the box does against the judged clause; undefined while it does nothing. */
 export type ProblemNow = () => string | undefined | Promise<string | undefined>;
 
-/** Time within which a box answers. A slow panel shows a QR within it too. */
+/** A box answers within this time, and even a slow panel shows a QR in it. */
 const ANSWER_MS = 10_000;
 /** When a QR has stayed for this time, no payment waits for the screen any more. */
 const UNDISTURBED_MS = 4_000;

@@ -12,7 +12,7 @@ import type { BoxMemory } from '../contract.ts';
 
 type PaidNotice = Extract<BoxNotice, { notificationType: 'N05' }>;
 
-/** The box remembers this many payments within the window to detect repetitions. It drops the oldest of more. */
+/** The box remembers this many payments within the window to detect repetitions. One more displaces the oldest. */
 const PAYMENTS_MAX = 1_000;
 /** The file has room for them, and for an account and a boxId of the greatest length. */
 const FILE_BYTES_MAX = 262_144;

@@ -144,7 +144,7 @@ class Dwin {
     if (await this.#showsPage(page)) this.#page = page;
   }
 
-  /** Reads back the values that could mislead a person. `#wrong` names those to write again. */
+  /** Reads back the values that could mislead a person. `#wrong` then names the value that the next draw writes again. */
   async #check({ qrCode }: PanelFrame): Promise<void> {
     const { qr, texts, encoding } = this.#options;
     this.#wrong = this.#page === undefined ? 'its page' : undefined;

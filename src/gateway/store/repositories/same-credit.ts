@@ -18,7 +18,7 @@ const LISTED = 'list ';
 
 /** How a credit was reported. Its row does not contain this. */
 export interface Asked {
-  /** For an entry of a list with its own ids: whether the source says that a webhook has reported it. */
+  /** Only for an entry of a list that says of each credit if a webhook has reported it too. */
   webhook?: 'told' | 'missed' | undefined;
   /** True if `bank_time_ms` is the source's time. */
   time_is_known: boolean;
