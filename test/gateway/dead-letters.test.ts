@@ -62,8 +62,9 @@ const become = (gateway: TestGateway, state: string, count: number) =>
     return rows.length === count && rows;
   });
 
-async function resend(gateway: TestGateway, choice?: object) {
-  const json = { headers: { 'content-type': 'application/json' }, body: JSON.stringify(choice) };
+async function resend(gateway: TestGateway, choice?: object | '') {
+  const body = choice === '' ? '' : JSON.stringify(choice);
+  const json = { headers: { 'content-type': 'application/json' }, body };
   const url = `${gateway.origin}/_mock/callbacks/resend`;
   const answer = await fetch(url, { method: 'POST', ...(choice === undefined ? {} : json) });
   return { status: answer.status, body: (await answer.json()) as Record<string, unknown> };
@@ -173,6 +174,7 @@ describe('dead letters', () => {
     [{ status: 'delivered' }, 'status', 400, 'E46'],
     [{ partners: ['demo'] }, 'partners', 400, 'E46'],
     [{ partner: 'nobody' }, 'partner', 404, 'E67'],
+    ['' as const, 'empty', 400, 'E46'],
   ])('SYN-5 are not sent again for %j', async (choice, field, status, message) => {
     const { gateway } = await twoPartners();
     expect(await resend(gateway, choice)).toEqual({ status, body: { status: 'FAILED', message } });

@@ -65,6 +65,8 @@ export interface OwnRoute<Query = unknown, Body = unknown, Answer = unknown> {
   query?: z.ZodType<Query>;
   /** An empty body is read as `{}`. */
   body?: z.ZodType<Body>;
+  /** True if JSON without any bytes is refused: the caller's choice got lost, and without one the call does it all. */
+  refusesEmptyJson?: true;
   /** The answer; left out if it is empty or no JSON. */
   answer?: z.ZodType<Answer>;
   status?: 200 | 201 | 202 | 204;

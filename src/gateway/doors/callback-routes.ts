@@ -74,6 +74,7 @@ export function callbackRoutes(
     isLive: true,
     summary: 'Send callbacks again: all that failed, or those that the body chooses',
     body: choice,
+    refusesEmptyJson: true,
     answer: resentAnswer,
     status: 202,
     refusals: ['E67'],

@@ -39,7 +39,8 @@ export class OwnApi {
       handler: async (request, reply) => {
         const asked = query === undefined ? accept(undefined as Query) : decoded(query, request.query);
         if (!asked.ok) return this.#refuse(request, reply, asked, route);
-        const given = body === undefined ? accept(undefined as Body) : this.#bodyOf(request, body);
+        const given =
+          body === undefined ? accept(undefined as Body) : this.#bodyOf(request, body, route.refusesEmptyJson);
         if (!given.ok) return this.#refuse(request, reply, given, route);
         const caller = callerOf(request);
         const by = { who: caller.who, address: caller.address, seen: seenIn(request) };
@@ -88,9 +89,9 @@ export class OwnApi {
     return this.#world.config.mode === 'live' && prefix === MOCK_PATH && method !== 'GET' && isLive !== true;
   }
 
-  #bodyOf<Body>(request: FastifyRequest, schema: z.ZodType<Body>): Result<Body> {
-    const isEmpty = !Buffer.isBuffer(request.body) || request.body.length === 0;
-    const json = isEmpty ? accept({}) : readBody(request, this.#world.log);
+  #bodyOf<Body>(request: FastifyRequest, schema: z.ZodType<Body>, refusesEmptyJson = false): Result<Body> {
+    const isLeftOut = !Buffer.isBuffer(request.body) || (request.body.length === 0 && !refusesEmptyJson);
+    const json = isLeftOut ? accept({}) : readBody(request, this.#world.log);
     return json.ok ? decoded(schema, json.value) : json;
   }
 
