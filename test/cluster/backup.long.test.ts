@@ -131,7 +131,7 @@ describe.skipIf(missing)(`a backup of a cluster${note}`, () => {
       expect(rows[0]?.generation).toMatch(/^[0-9a-f-]{36}$/);
       if (!isFilled) await cluster.whole([await cluster.start({ databaseUrl: restored })]);
     }
-  }, 60_000);
+  });
 
   it('BAK-5 a restore is refused where a member lives, where the backup is of another kind, and where no cluster is configured', async () => {
     const { cluster, config } = await open(2);
@@ -144,5 +144,5 @@ describe.skipIf(missing)(`a backup of a cluster${note}`, () => {
     const port = await freePort();
     const emptied = await cluster.fileOf({ databaseUrl: config.databaseUrl, http: { port } });
     await expect(restore(file, { config: await fileFor(emptied) })).rejects.toThrow(/a gateway uses the database/);
-  }, 60_000);
+  });
 });

@@ -76,7 +76,7 @@ describe.skipIf(missing)(`sources of money in a cluster${note}`, () => {
       (await fetch(`${first.origin}/cluster/credits`, { method: 'POST', body: '{}' })).status,
     ).toBeGreaterThanOrEqual(400);
     expect(await payments(second)).toHaveLength(cluster.accounts.length);
-  }, 60_000);
+  });
 
   it('SHA-9 ERR-9 a compressed body is read at any member, whichever runs the shard of its account', async () => {
     const cluster = await open({ sources: [SEPAY] }, 2);
@@ -103,7 +103,7 @@ describe.skipIf(missing)(`sources of money in a cluster${note}`, () => {
       }
     }
     expect(await payments(cluster.members[0] as TestMember)).toHaveLength(12);
-  }, 60_000);
+  });
 
   it('SHA-9 the same money told at once at all members, by two sources, is one payment', async () => {
     const CASSO = PROVIDERS['casso V1'] as Provider;
@@ -132,7 +132,7 @@ describe.skipIf(missing)(`sources of money in a cluster${note}`, () => {
     const told = await Promise.all(tellings.map((tell) => tell()));
     expect(new Set(told.map(({ status }) => status))).toEqual(new Set([200]));
     expect(await payments(cluster.members[0] as TestMember)).toHaveLength(cluster.accounts.length);
-  }, 60_000);
+  });
 
   it('SHA-9 money that one source has at a virtual account, and another at the main one of another shard, is one payment', async () => {
     const CASSO = PROVIDERS['casso V1'] as Provider;
@@ -154,7 +154,7 @@ describe.skipIf(missing)(`sources of money in a cluster${note}`, () => {
       for (const tell of isVirtualFirst ? tellings : tellings.toReversed()) expect((await tell()).status).toBe(200);
       expect(await payments(first)).toHaveLength(n + 1);
     }
-  }, 60_000);
+  });
 
   it('SHA-9 a credit for an account that a shard does not know yet is paid out there', async () => {
     const databaseUrl = await server().database();
@@ -175,7 +175,7 @@ describe.skipIf(missing)(`sources of money in a cluster${note}`, () => {
     expect((await tellHook(member, webhook(2, added))).status).toBe(200);
     expect(await credits(member, '?shard=3')).toMatchObject([{ bankAccount: added, sourceId: '2' }]);
     expect(await payments(member)).toMatchObject([{ bankAccount: added }]);
-  }, 60_000);
+  });
 
   it('SHA-9 while shards move a hook waits, and what was answered is paid once', async () => {
     const cluster = await open();
@@ -204,7 +204,7 @@ describe.skipIf(missing)(`sources of money in a cluster${note}`, () => {
     const contents = told.map((it) => it.content);
     expect(new Set(contents).size).toBe(contents.length);
     for (const it of answered) expect(contents).toContain(`tien ${it}`);
-  }, 60_000);
+  });
 
   it('SHA-9 payOS makes the QRs of accounts of any shard, and its webhook pays the order by its number', async () => {
     const payos = await payosDouble();
@@ -230,7 +230,7 @@ describe.skipIf(missing)(`sources of money in a cluster${note}`, () => {
     expect((await payos.tell(second, payos.pay(link))).status).toBe(200);
     await eventually('the announcement', () => announced(box).length === 1);
     expect(await payments(first)).toMatchObject([{ orderId: expect.anything(), amount: 50_000 }]);
-  }, 60_000);
+  });
 
   it('SHA-9 the holder of shard 0 alone asks the lists, for the orders of all shards, and each credit goes to its shard', async () => {
     const list = payosList();

@@ -67,5 +67,5 @@ describe.skipIf(missing)(`tokens in a cluster${note}`, () => {
     expect((await second.admin('/admin/v1/tokens/books', 'DELETE')).status).toBe(200);
     await Promise.all(streams.map((it) => it.ended));
     for (const member of cluster.members) expect((await call(member, books, '/_mock/orders')).status).toBe(401);
-  }, 60_000);
+  });
 });
