@@ -76,7 +76,7 @@ function addDialect(judge: Command): void {
     .optionsGroup(ABOUT_THE_BOX)
     .option('--await-box <mac>', 'the box to judge, as 02:00:5E:10:00:01; the bench is the public service towards it')
     .option('--check-sum-salt-file <file>', 'a file with the salt of the checkSum')
-    .option('--username <name>', 'the user name that all boxes share (default: any login counts)')
+    .option('--username <name>', 'the user name that all boxes share (default: every login counts)')
     .option('--password-file <file>', 'a file with the password of that name, - for standard input')
     .option('--box-code <code>', 'the code that begins its boxId (default: VVB000001)')
     .addHelpText('after', DIALECT_EXAMPLES + VERDICTS);

@@ -224,7 +224,7 @@ describe('values that no field should hold', () => {
 });
 
 describe('addresses that are not there', () => {
-  it('ERR-2 ERR-5 any other address is answered 404', async () => {
+  it('ERR-2 ERR-5 answers 404 at every other address', async () => {
     const gateway = await testGateway();
     for (const path of [
       ...['/nothing', '/vqr', '/vqr/', '/vqr/api/token_generate/', '/vqr/api/TOKEN_GENERATE', '/api/token_generate'],

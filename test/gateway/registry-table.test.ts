@@ -1,6 +1,7 @@
 import { Command } from 'commander';
 import { expect, it } from 'vitest';
 import { addAdmin } from '../../src/commands/admin.ts';
+import { viewSchema } from '../../src/gateway/doors/registry-views.ts';
 import { SOURCE_KINDS } from '../../src/gateway/money/sources/registry.ts';
 import { newRowOf } from '../../src/gateway/registry/bodies.ts';
 import { columnOf } from '../../src/gateway/registry/columns.ts';
@@ -44,6 +45,18 @@ it('REG-4 the command line, OpenAPI and the form name the same fields of a new r
     expect([table, flagsOf(table, 'add')]).toEqual([table, options.map((it) => it.split(' ')[0])]);
     const withOption = new Set(inputs.filter(({ option }) => option !== undefined).map(({ field }) => field));
     expect([table, fields.filter((it) => !withOption.has(it))]).toEqual([table, [nameField(table)]]);
+  }
+});
+
+it('REG-4 answers every row as OpenAPI describes it', async () => {
+  const callback = { url: 'http://127.0.0.1:9/', auth: { kind: 'none' } } as const;
+  const sources = [{ kind: 'payos', name: 'till', checksumKey: 'sample-checksum-key' }];
+  const { origin } = await testGateway({ callback, config: { sources } });
+  for (const table of TABLES) {
+    const rows = (await (await fetch(`${origin}/admin/v1/${table}`)).json()) as unknown[];
+    expect(rows.length).toBeGreaterThan(0);
+    const problems = rows.map((row) => viewSchema(table).safeParse(row).error?.issues);
+    expect([table, problems.filter((it) => it !== undefined)]).toEqual([table, []]);
   }
 });
 

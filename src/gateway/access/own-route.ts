@@ -23,6 +23,9 @@ declare module 'fastify' {
   }
 }
 
+/** Admins call the routes below this path. Their refusals have the reason in the body. */
+export const ADMIN_PATH = '/admin/v1';
+
 /** Statuses of refusals that are not 400. */
 const STATUS_OF: Partial<Record<Code, number>> = {
   E67: 404,
@@ -101,7 +104,7 @@ export function describeOwn(route: OwnRoute, prefix: string, scheme: string): Ro
     const of = statusOf(code, route);
     byStatus.set(of, [...(byStatus.get(of) ?? []), code]);
   }
-  const isOfAdmins = prefix === '/admin/v1';
+  const isOfAdmins = prefix === ADMIN_PATH;
   const isReasoned = route.isReasoned ?? isOfAdmins;
   return {
     method,

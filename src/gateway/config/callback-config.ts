@@ -34,7 +34,7 @@ const callbackAuth = z.discriminatedUnion('kind', [
     .describe('fetched before each attempt'),
 ]);
 
-/** Where a partner receives its callbacks, and how (PROTOCOL.md, clause SYN). */
+/** The address at which a partner receives its callbacks, with their login and form (PROTOCOL.md, clause SYN). */
 export const callback = z.strictObject({
   url: httpUrl,
   auth: callbackAuth.default({ kind: 'none' }),

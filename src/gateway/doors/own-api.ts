@@ -2,14 +2,13 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { z } from 'zod';
 import { describeRoutes, type RouteDoc } from '../../lib/route.ts';
 import { issuesOf } from '../../protocol/codec.ts';
-import { describeOwn, type OwnRoute, statusOf } from '../access/own-route.ts';
+import { ADMIN_PATH, describeOwn, type OwnRoute, statusOf } from '../access/own-route.ts';
 import { answerRefusal, readBody } from '../access/requests.ts';
 import { accept, type Refusal, type Result, refuse } from '../common/result.ts';
 import type { World } from '../common/world.ts';
 import { callerOf } from './admin.ts';
 
 const CHANGE_BYTES_MAX = 16_384;
-const ADMIN_PATH = '/admin/v1';
 const MOCK_PATH = '/_mock';
 
 /**
@@ -34,7 +33,7 @@ export class OwnApi {
       bodyLimit: CHANGE_BYTES_MAX,
       config: { access, ...(audit !== undefined && { audit }) },
       ...(this.#isOfSandbox(scope.prefix, route) && {
-        onRequest: async (request, reply) => this.#refuse(request, reply, OF_SANDBOX, { statuses: {} }),
+        onRequest: async (request, reply) => this.#refuse(request, reply, OF_SANDBOX, {}),
       }),
       handler: async (request, reply) => {
         const asked = query === undefined ? accept(undefined as Query) : decoded(query, request.query);

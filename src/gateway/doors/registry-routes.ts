@@ -140,7 +140,7 @@ function changeRoutes(scope: FastifyInstance, api: OwnApi, table: RegistryTable,
     );
   }
   if (linkTo === undefined) return;
-  const to = Object.values(RESOURCES).find((it) => it.one.endsWith(` ${linkTo}`))?.one;
+  const to = RESOURCES[`${linkTo}s`].one;
   route({ path: `${row}/link`, summary: `Link ${one} to ${to}`, body: linkOf(table, linkTo) }, ({ by, name, body }) =>
     rows.link(by, name, body[linkTo] ?? null),
   );

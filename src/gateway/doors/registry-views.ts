@@ -25,6 +25,7 @@ const MORE = {
         auth: z.string(),
         signed: z.boolean(),
         payload: z.string(),
+        success: z.union([z.literal('any2xx'), z.literal(200)]),
         decimals: z.boolean(),
       })
       .nullable(),
@@ -36,7 +37,7 @@ const MORE = {
     online: z.boolean(),
   },
   sources: {
-    hook: z.string().describe('the path at which it is heard'),
+    hook: z.string().describe('the path to which it reports'),
     options: z.record(z.string(), z.unknown()).describe('a secret is shown as true'),
     list: z.boolean(),
     lastWebhook: time.nullable(),

@@ -1,5 +1,6 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { addressError, urlHost } from '../../lib/listen.ts';
+import { ADMIN_PATH } from '../access/own-route.ts';
 import { answersOnceMade } from '../access/requests.ts';
 import type { GatewayConfig } from '../config/config.ts';
 import type { OpenGateway } from '../stages/open-gateway.ts';
@@ -50,7 +51,7 @@ export function registerRoutes(app: FastifyInstance, open: OpenGateway): () => v
       logAdminRequests(scope, world);
       saleRoutes(scope, api, open);
     },
-    { prefix: '/admin/v1' },
+    { prefix: ADMIN_PATH },
   );
   app.register(
     async (scope) => {
@@ -59,7 +60,7 @@ export function registerRoutes(app: FastifyInstance, open: OpenGateway): () => v
       registryRoutes(scope, api, open);
       tokenRoutes(scope, api, open);
     },
-    { prefix: '/admin/v1' },
+    { prefix: ADMIN_PATH },
   );
   const describe = (path: string, make: () => object) =>
     app.get(path, { config: { access: 'anybody' } }, answersOnceMade(make));

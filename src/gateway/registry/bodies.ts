@@ -7,7 +7,7 @@ import { account, contentPrefix } from '../config/partners-config.ts';
 import { sourceSecret } from '../money/sources/fields.ts';
 import { sourceOptions } from '../money/sources/registry.ts';
 import type { RegistryTable } from '../store/schema/tables.ts';
-import type { Field } from './resource.ts';
+import type { Field, FieldType } from './resource.ts';
 import { RESOURCES, type TABLE } from './resources.ts';
 
 /** The schemas that the fields of the table name. */
@@ -24,11 +24,11 @@ const TYPES = {
   text: z.string(),
   userBankName: account.shape.userBankName,
   username,
-};
+} satisfies Record<FieldType, z.ZodType>;
 
 /** Returns the schema of a value of this field. */
 export function typeOf({ type }: Field): z.ZodType {
-  return (TYPES as Readonly<Record<string, z.ZodType>>)[type] ?? TYPES.text;
+  return TYPES[type];
 }
 
 type Fields = (typeof TABLE)[RegistryTable]['fields'];

@@ -2,6 +2,21 @@
  * The shape of the registry's table: inputs of fields, fields of rows, kinds of rows. It has only types, and loads nothing.
  */
 
+/** The types that fields may have. `bodies.ts` has the schema of each. */
+export type FieldType =
+  | 'bankAccount'
+  | 'bankCode'
+  | 'boxCode'
+  | 'callback'
+  | 'contentPrefix'
+  | 'flag'
+  | 'password'
+  | 'sourceKey'
+  | 'strongSecret'
+  | 'text'
+  | 'userBankName'
+  | 'username';
+
 /** A value that a person gives: one line of a form, or one option of `paybox admin`. */
 export interface Input {
   /** Its label in a form, and in the help of the command line. */
@@ -29,8 +44,7 @@ export interface Input {
 
 /** A field of a row: in bodies and answers, in the store, and in forms. */
 export interface Field extends Input {
-  /** The name of its schema in `bodies.ts`. */
-  type: string;
+  type: FieldType;
   /** The head of its column in a list of `paybox admin`. */
   head?: string;
   /** Only new rows take it: later it is rotated, or it is the name of the row. */

@@ -38,7 +38,7 @@ export const OPEN_TIMEOUT_MS = 10_000;
  * the secret counts as refused after this many unanswered hellos in a row.
  */
 const UNANSWERED_MAX = 10;
-/** A program that was never welcome redials after this time, because a gateway that starts beside it is ready soon. */
+/** A program without any session so far redials after this time, because a gateway that starts beside it is ready soon. */
 const REDIAL_AT_START_MS = 50;
 export const REDIAL_FIRST_MS = 250;
 export const REDIAL_MAX_MS = 30_000;

@@ -103,7 +103,7 @@ export class ClusterDatabase {
   /** A connection for taking over shards. Many are taken over at once, while beats continue. */
   readonly #takeovers: ClusterSession;
 
-  /** `heard` is called with each text that a member sends, this member too. */
+  /** Calls `heard` with each text that a member sends. That includes the texts of this member. */
   constructor(databaseUrl: string, member: Member, time: DatabaseClock, heard: (text: string) => void) {
     this.#databaseUrl = databaseUrl;
     this.#member = member;

@@ -79,7 +79,7 @@ export function sqliteFile(path: string, log: Logger, sync?: SyncFile): SqliteFi
   };
 }
 
-/** Opens a SQLite file that nobody uses, read only. Creates no file beside it, and ignores a log beside it. */
+/** Opens a SQLite file read only. No program may write to it meanwhile. It creates no other file, and ignores the file's log. */
 export function readOnlySqlite(path: string): Dialect {
   const address = pathToFileURL(path);
   address.searchParams.set('immutable', '1');
@@ -168,7 +168,7 @@ function findingsIn(db: DatabaseSync): string[] {
   return texts[0] === 'ok' ? [] : texts;
 }
 
-/** Lets only the owner read the store, because it holds secrets. SQLite gives the files beside it the same mode. */
+/** Lets only the owner read the store, because it holds secrets. SQLite gives its further files the same mode. */
 function restrictPermissions(path: string): void {
   // Opening and closing an existing file would release the locks that this process holds on it.
   if (sizeOf(path) !== undefined) chmodSync(path, OWNER_ONLY);
