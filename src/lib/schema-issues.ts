@@ -66,6 +66,10 @@ export function withSuggestion(message: string, given: unknown): string {
 
 function wordsOf(issue: z.core.$ZodIssue): string {
   if (issue.code === 'custom') return issue.message;
+  if (issue.code === 'invalid_key') return wordsOfKey(issue.issues);
+  const choices =
+    issue.code === 'invalid_union' && issue.message === 'Invalid input' ? wordsOfChoices(issue.errors) : '';
+  if (choices !== '') return choices;
   const text = issue.message
     .replace(/^(Invalid input|Invalid option|Too small|Too big|Invalid string): /, '')
     .replace(/^Invalid discriminator value\. Expected /, 'expected one of ')
@@ -75,13 +79,31 @@ function wordsOf(issue: z.core.$ZodIssue): string {
     .replace(/^must include /, 'a text that includes ')
     .replace(/^Invalid number: must be /, '')
     .replace(/^Invalid input$/, 'another value')
+    .replace(/expected int, received number$/, 'expected int')
     .replace(/^Invalid /, 'a valid ')
     .replace(/\b(expected|received) ([a-z]+)\b(?! of)/g, (all, verb, kind) =>
       KINDS[kind] ? `${verb} ${KINDS[kind]}` : all,
     )
-    .replace(/ to (?:be|have) ([<>]=?|exactly )/, (_, sign) => ` of ${LIMITS[sign] ?? 'exactly'} `);
+    .replace(/ to (?:be|have) ([<>]=?|exactly )/, (_, sign) => ` of ${LIMITS[sign] ?? 'exactly'} `)
+    .replace(/\b1 (item|character)s$/, '1 $1')
+    .replace(/ of at (?:least -|most )9007199254740991$/, ' of at most 15 digits');
   const words = text.startsWith('expected one of') ? text.replaceAll(/["']/g, '').replaceAll(/ ?\| ?/g, ', ') : text;
   return words.startsWith('expected') ? words : `expected ${words}`;
+}
+
+/** Describes a key of an object that its schema refuses. */
+function wordsOfKey(issues: readonly z.core.$ZodIssue[]): string {
+  const [first] = issues;
+  return first === undefined ? 'expected another key' : wordsOf(first).replace(/^expected /, 'expected as its key ');
+}
+
+/** Describes a value that fits no alternative of a union, by what each one expects of it as a whole. */
+function wordsOfChoices(alternatives: readonly (readonly z.core.$ZodIssue[])[]): string {
+  const firsts = alternatives.map((issues) => issues.find(({ path }) => path.length === 0));
+  // An alternative without one has the right kind, and only a part of it is wrong.
+  if (firsts.includes(undefined)) return '';
+  const texts = firsts.flatMap((it) => (it ? wordsOf(it).replace(/^expected |, received .*$/g, '') : []));
+  return `expected ${[...new Set(texts)].join(' or ')}`;
 }
 
 /** Returns the value at a path; undefined if there is none. */

@@ -217,7 +217,7 @@ describe('the configuration of a box', () => {
       { ...LEAST, displays: [{ driver: 'browser', columns: 3 }] },
       /box\.yaml:[\d:]* displays\.0: unknown key columns$/,
     ],
-    ['no display', { ...LEAST, displays: [] }, /box\.yaml:[\d:]* displays: expected a list of at least 1 items$/],
+    ['no display', { ...LEAST, displays: [] }, /box\.yaml:[\d:]* displays: expected a list of at least 1 item$/],
     [
       'a broker over http',
       { ...LEAST, link: { transport: 'mqtt', url: 'http://x' } },
