@@ -84,7 +84,7 @@ function commentsIn(file: string): Comment[] {
   return comments;
 }
 
-describe('comments in the rooms that are rewritten', () => {
+describe('comments of src and scripts', () => {
   const comments = MODULES.flatMap(commentsIn);
   const failing = (isRight: (comment: Comment) => boolean) => comments.filter((it) => !isRight(it)).map(({ at }) => at);
 
@@ -121,4 +121,13 @@ describe('comments in the rooms that are rewritten', () => {
       failing(({ text }) => !/^(?:Whether|Why|What|Whatever|Whoever|Whose|Of|That of|Those of) /.test(text)),
     ).toEqual([]);
   });
+});
+
+it('titles of a table of tests name their row', () => {
+  const tables = globSync('test/**/*.test.ts', { cwd: root }).flatMap((file) => {
+    const titles = readFileSync(join(root, file), 'utf8').matchAll(/\]\)\(\s*(['"`])((?:(?!\1).)*)\1/g);
+    return Array.from(titles, ([, , title = '']) => `${file}: ${title}`);
+  });
+  expect(tables.length).toBeGreaterThan(300);
+  expect(tables.filter((it) => !/[%$]/.test(it))).toEqual([]);
 });

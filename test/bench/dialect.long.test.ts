@@ -67,7 +67,7 @@ describe('boxes that speak the public dialect', () => {
     ['expect: { screen: expired }', 'screen expired: such a box is told the end of a QR without its reason'],
     ['expect: { screen: payment, within: 0s }', 'within 0s: such a box confirms and refuses nothing'],
     ['repeat: { times: 2, steps: [{ expect: { report: { payment: x } } }] }', 'report of a payment: such a box'],
-  ])('boxes of the public dialect do not begin a scenario of boxes that are not enrolled', async (step, why) => {
+  ])('boxes of the public dialect do not begin a scenario with %s', async (step, why) => {
     const { outcome, reason } = await runSteps(`  - ${step}\n`, { kind: unopened() });
     expect({ outcome, reason }).toEqual({
       outcome: 'skipped',
@@ -75,7 +75,7 @@ describe('boxes that speak the public dialect', () => {
     });
   });
 
-  it('do not begin a scenario of boxes that are not enrolled', async () => {
+  it('boxes of the public dialect do not begin a scenario of boxes that are not enrolled', async () => {
     const { outcome, reason } = await runSteps('  - wait: 1s\n', { kind: unopened(), head: 'enrolled: false\n' });
     expect([outcome, reason]).toEqual(['skipped', expect.stringContaining('boxes that the bench makes can')]);
   });

@@ -64,7 +64,7 @@ describe('a probe', () => {
     ['a command that prints no picture', 'echo no', /^the file is not a picture: /],
     ['a file that there is not', 'file:/nowhere.png', /^\/nowhere\.png cannot be read: ENOENT/],
     ['a framebuffer that there is not', 'framebuffer:/nowhere:4x4x16', /^\/nowhere cannot be read: ENOENT/],
-  ])('a probe names what is wrong with its options', async (_what, text, message) => {
+  ])('a probe names what is wrong with %s', async (_what, text, message) => {
     await expect(probeOf(text).capture(BOX)).rejects.toThrow(message);
   });
 
@@ -78,7 +78,7 @@ describe('a probe', () => {
     await eventually('its end', async () => (await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')) === '');
   });
 
-  it('names what is wrong with its words', () => {
+  it('a probe names what is wrong with its words', () => {
     expect(() => probeOf('framebuffer:/dev/fb0')).toThrow('expected framebuffer:PATH:WIDTHxHEIGHTx16 or …x32');
     expect(() => probeOf(' ')).toThrow('expected screen, file:…, framebuffer:… or a command');
     expect(() => framebufferPicture(new Uint8Array(3), { width: 1, height: 1, bytesPerPixel: 4 })).toThrow('too few');

@@ -63,7 +63,7 @@ describe('a push', () => {
     ['QR_MISMATCH', { qrCode: qr({ amount: undefined, initiation: 'static' }) }],
     ['QR_INVALID', { qrCode: payloadOf({ labels: field('62', field('05', 'MOMOW2W34875080')) }) }],
     ['WITHDRAWN', { expiresInMs: 0 }],
-  ])('AGT-1 a push is refused when the display cannot show it, or no account is linked', (code, change) => {
+  ])('AGT-1 a push is refused with %s and changes nothing', (code, change) => {
     const before = ready();
     const step = play(before, [push(1, change)]);
     expect(rejection(step)).toEqual([code]);
@@ -114,7 +114,7 @@ describe('a push', () => {
     expect(rejection(unknown)).toEqual(['QR_MISMATCH']);
   });
 
-  it('AGT-1 is refused when the display cannot show it, or no account is linked', () => {
+  it('AGT-1 a push is refused when the display cannot show it, or no account is linked', () => {
     const dense: BoxEvent = {
       type: 'push',
       push: pushOf(1),

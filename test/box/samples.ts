@@ -17,7 +17,7 @@ export const LINK: LinkedAccount = { bankAccount: '0123456789', bankCode: 'MB', 
 /** An account that another shop has. */
 export const OTHER: LinkedAccount = { bankAccount: '9988776655', bankCode: 'VCB', userBankName: 'TRAN THI B' };
 
-export const SESSION_ID = '0a3c1d52-8d6b-4b7e-8f0e-5d2f1c7b9a02';
+const SESSION_ID = '0a3c1d52-8d6b-4b7e-8f0e-5d2f1c7b9a02';
 export const WALL_START_MS = Date.UTC(2026, 0, 2, 3, 4, 5);
 
 /** A UUID that is the same for the same number. */

@@ -9,11 +9,10 @@ import { BoxFinder } from '../../src/gateway/cluster/box-finder.ts';
 import { Destinations } from '../../src/gateway/cluster/destination.ts';
 import { conflicts, differing, fileDigest } from '../../src/gateway/cluster/differences.ts';
 import { frontRoutes } from '../../src/gateway/cluster/front.ts';
-import { merge, mergeCsv } from '../../src/gateway/cluster/merge.ts';
+import { merge, mergeCsv, mergeMetrics } from '../../src/gateway/cluster/merge.ts';
 import { NewsDesk } from '../../src/gateway/cluster/news.ts';
 import { addressAt, Peers } from '../../src/gateway/cluster/peers.ts';
 import type { RunningShard, Shards } from '../../src/gateway/cluster/shards.ts';
-import { labelled } from '../../src/gateway/cluster/status.ts';
 import { overCluster, qrRefOf, type ShardPlace, shardOf, shardOfQrRef } from '../../src/gateway/common/shard.ts';
 import { parseGatewayConfig } from '../../src/gateway/config/config.ts';
 import { createApp } from '../../src/gateway/doors/app.ts';
@@ -434,7 +433,7 @@ it('a member merges the files of a day by the times of their sales, with one hea
 
 it('a member gives every sample of the metrics the label of its shard, and names each family once', () => {
   const text = '# HELP a_total A.\n# TYPE a_total counter\na_total 1\na_total{code="x"} 2\n';
-  const lines = labelled([
+  const lines = mergeMetrics([
     { shard: 0, text },
     { shard: 4, text },
   ]).split('\n');

@@ -14,7 +14,7 @@ describe('SYN with a dead partner', () => {
     for (let i = 0; i < 20; i += 1) {
       await Promise.all(Array.from({ length: 26 }, () => gateway.testCallback()));
     }
-    await eventually('520 failed attempts', () => gateway.logged('callback-failed').length >= 520);
+    await eventually('520 failed attempts', () => gateway.logged('callback-deferred').length >= 520);
     await gateway.testCallback({ content: 'LIVE' });
     await eventually('the live one', () => partner.calls.some((it) => it.body.includes('LIVE')));
     expect(partner.calls).toHaveLength(521);

@@ -364,7 +364,7 @@ describe('SYN limits', () => {
     ['/new/ho\u00e3ok?x', '{origin}/new/ho%C3%A3ok'],
     ['https://user:secret-of-theirs@shop.example/a', 'https://shop.example/a'],
     [LONG, `${LONG.slice(0, 200)}…`],
-  ])('SYN-6 a callback does not follow a redirect of its token request', async (location, shown) => {
+  ])('SYN-6 a callback says of a redirect where it leads: %s', async (location, shown) => {
     const { gateway, partner } = await paidGateway([to(location)]);
     const { warning } = await afterAttempts(gateway, 1);
     const address = shown.replace('{origin}', partner.origin);
@@ -381,7 +381,7 @@ describe('SYN limits', () => {
     },
   );
 
-  it('SYN-6 says the same of a token request that is redirected', async () => {
+  it('SYN-6 a callback says the same of a token request that is redirected', async () => {
     const login = { kind: 'token', username: 'them', password: 'their-secret' };
     const { gateway } = await paidGateway([to('https://shop.example/token?a=b')], (origin) => ({
       ...login,

@@ -183,11 +183,14 @@ describe('the configuration of a gateway', () => {
     ['a callback to no address', callback({ url: 'partner.example' }), 'partners.0.callback.url: expected an http://'],
     ['a bearer without a token', callback({ auth: { kind: 'bearer' } }), 'partners.0.callback.auth.token: '],
     ['another authorization', callback({ auth: { kind: 'basic' } }), 'partners.0.callback.auth'],
-  ])('a configuration of a gateway is refused with at most a few of its problems', (_name, change, expected) => {
-    expect(problemOf(change)).toContain(expected);
-  });
+  ])(
+    'a configuration of a gateway is refused with %s, by file, path and what was expected',
+    (_name, change, expected) => {
+      expect(problemOf(change)).toContain(expected);
+    },
+  );
 
-  it('is refused with at most a few of its problems', () => {
+  it('a configuration of a gateway is refused with at most a few of its problems', () => {
     const boxes = Array.from({ length: 30 }, () => ({ ...BOX1, secret: 'short' }));
     expect(problemOf({ boxes }).split('\n')).toHaveLength(9);
     expect(problemOf({ boxes })).toMatch(/and \d+ more$/);

@@ -209,7 +209,7 @@ describe('dead letters', () => {
     await pay(1, 'other');
     await eventually(
       'the attempts',
-      () => gateway.log.filter((it) => /^callback-(delivered|failed)$/.test(String(it.event))).length === 4,
+      () => gateway.log.filter((it) => /^callback-(delivered|deferred|failed)$/.test(String(it.event))).length === 4,
     );
     await clock.advance(30_000);
     const told = { waiting: 2, failed: 2, oldestWaitingSeconds: 90 };

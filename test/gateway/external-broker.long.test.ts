@@ -187,7 +187,7 @@ describe('a gateway on an external broker', () => {
       (it) => Object.assign(it, { authorizeSubscribe: ((_client, _topic, done) => done(null, null)) satisfies Grant }),
       'does not let the gateway read',
     ],
-  ])('PRE-5 a gateway refuses a broker that grants no QoS 1, by name', async (_broken, breaks, reason) => {
+  ])('PRE-5 a gateway refuses a broker that %s, by name', async (_broken, breaks, reason) => {
     const { url, aedes } = await openBroker();
     breaks(aedes);
     await expect(gatewayAt(url)).rejects.toMatchObject({
@@ -196,7 +196,7 @@ describe('a gateway on an external broker', () => {
     });
   });
 
-  it('PRE-5 refuses a broker that grants no QoS 1, by name', async () => {
+  it('PRE-5 a gateway refuses a broker that grants no QoS 1, by name', async () => {
     const url = await withoutQos1((await openBroker()).url);
     await expect(gatewayAt(url)).rejects.toThrow(`${new URL(url).host} cannot be used: it grants no QoS 1`);
   });

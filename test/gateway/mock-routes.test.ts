@@ -235,7 +235,7 @@ describe('who may see and do it', () => {
       { 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'navigate', 'sec-fetch-dest': 'iframe' },
     ],
     ['from a page of another port of this machine', { 'sec-fetch-site': 'same-site', 'sec-fetch-mode': 'cors' }],
-  ])('THR-5 no page that posts a form may use /_mock, but anybody who follows a link', async (_name, headers) => {
+  ])('THR-5 nobody who asks %s may use /_mock', async (_name, headers) => {
     const app = await guarded(undefined);
     const answer = await app.inject({ url: '/_mock/about', headers: { host: '127.0.0.1:8800', ...headers } });
     expect([answer.statusCode, answer.json()]).toEqual([401, failed('E74')]);
@@ -272,7 +272,7 @@ describe('who may see and do it', () => {
     }
   });
 
-  it('THR-5 is no page that posts a form, but anybody who follows a link', async () => {
+  it('THR-5 no page that posts a form may use /_mock, but anybody who follows a link', async () => {
     const app = await guarded(undefined);
     const ask = async (method: 'GET' | 'POST', site: string) => {
       const headers = {

@@ -204,11 +204,14 @@ describe('SEL', () => {
     expect(title).toContain('letters, digits and spaces');
   });
 
-  it.each(['Cà phê sữa Đắk', 'Cà phê sữa Đắk'.normalize('NFD')])('SEL-1 drops the accents of a note', async (note) => {
-    const { gateway } = await counter();
-    const { status, body } = await sell(gateway, { note });
-    expect([status, body.content]).toEqual([201, `${body.code} Ca phe sua Dak`]);
-  });
+  it.each(['Cà phê sữa Đắk', 'Cà phê sữa Đắk'.normalize('NFD')])(
+    'SEL-1 drops the accents of the note %s',
+    async (note) => {
+      const { gateway } = await counter();
+      const { status, body } = await sell(gateway, { note });
+      expect([status, body.content]).toEqual([201, `${body.code} Ca phe sua Dak`]);
+    },
+  );
 
   it.each([
     ['no amount', { amount: undefined }, 'E46'],

@@ -83,7 +83,7 @@ describe.each(EVENTS)('a stream with %s that does not end', (_what, begin) => {
   it.each([
     ['a box', httpTransport],
     ['a light box', lightHttp],
-  ])('THR-41 an endless stream is left by the bench, which reads the status of a box', async (_who, transport) => {
+  ])('THR-41 an endless stream is left by %s, which says so', async (_who, transport) => {
     const server = await endless();
     const { incoming } = await openBox(transport, server.url);
     expect(await whyItEnds(incoming)).toMatch(/sent an event of more than 17408 characters/);
@@ -91,7 +91,7 @@ describe.each(EVENTS)('a stream with %s that does not end', (_what, begin) => {
     expect(server.bytes).toBeLessThan(SYSTEM_BYTES_MAX);
   });
 
-  it('THR-41 is left by the bench, which reads the status of a box', async () => {
+  it('THR-41 an endless stream is left by the bench, which reads the status of a box', async () => {
     const server = await endless();
     const box = new BoxClient(server.url, IDENTITY);
     await expect(box.watch(() => undefined, AbortSignal.timeout(TIMEOUT_MS))).rejects.toThrow(/max buffer size/);

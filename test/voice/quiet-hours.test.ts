@@ -32,11 +32,11 @@ describe('quiet hours', () => {
     expect([quietAt('22:00', '00:00', 23, 59), quietAt('22:00', '00:00', 0, 0)]).toEqual([true, false]);
   });
 
-  it.each(['24:00', '6:00', '06:60', '0600', '', '22:00 '])('quiet hours do not end when they begin', (from) => {
+  it.each(['24:00', '6:00', '06:60', '0600', '', '22:00 '])('quiet hours do not begin at "%s"', (from) => {
     expect(quietHoursOptions.safeParse({ from, to: '07:00' }).success).toBe(false);
   });
 
-  it('do not end when they begin', () => {
+  it('quiet hours do not end when they begin', () => {
     expect(quietHoursOptions.safeParse({ from: '07:00', to: '07:00' }).success).toBe(false);
   });
 });

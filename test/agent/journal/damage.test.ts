@@ -145,9 +145,12 @@ describe('whatever is found in its place, the box starts', () => {
     expect(aside(folder)).toHaveLength(1);
   });
 
-  it.each(['garbage '.repeat(2_000), ''])('a write-ahead log of garbage', async (garbage) => {
-    const { folder, file, entries } = await filled();
-    writeFileSync(`${file}-wal`, garbage);
-    expect(await expectToStart(folder, entries)).toBe(entries.length);
-  });
+  it.each(['garbage '.repeat(2_000), ''])(
+    'a box starts with a write-ahead log of garbage in the place of its own (%#)',
+    async (garbage) => {
+      const { folder, file, entries } = await filled();
+      writeFileSync(`${file}-wal`, garbage);
+      expect(await expectToStart(folder, entries)).toBe(entries.length);
+    },
+  );
 });

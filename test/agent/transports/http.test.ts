@@ -39,7 +39,7 @@ describe.each([
     expect((await ending).reason).toContain('ended the stream');
     await expect(first.send(shown())).rejects.toMatchObject({ code: 'LINK_LOST' });
     const second = await box(gateway.url).opening;
-    await second.close();
+    await Promise.all([second.close(), second.close()]);
     await eventually('the end of the stream', () => gateway.streams.size === 0);
   });
 
@@ -129,6 +129,7 @@ describe.each([
     gateway.write('x'.repeat(50_000));
     await ending;
   });
+
   it('the HTTP transport sends a message again, once, when an idle connection turns out to be closed', async () => {
     const gateway = await fakeHttpGateway();
     const session = await box(gateway.url).opening;

@@ -83,6 +83,8 @@ interface PeerKind {
   options: object;
   /** Addresses that it refuses. */
   wrongUrls: readonly string[];
+  /** How it says that an address is wrong. */
+  wrongUrl: RegExp;
   wrongLogin: { [option: string]: unknown };
   /** How it says that the peer was silent. */
   silence: RegExp;
@@ -103,6 +105,7 @@ export const PEERS: Readonly<Record<string, PeerKind>> = {
     },
     options: {},
     wrongUrls: NO_BROKER_URLS,
+    wrongUrl: /address/,
     wrongLogin: NO_SECRET,
     silence: /the gateway is not at the broker at mqtt:/,
     illegal: ['', Buffer.from([0xff, 0xfe])],
@@ -126,6 +129,7 @@ export const PEERS: Readonly<Record<string, PeerKind>> = {
     },
     options: {},
     wrongUrls: ['', 'not a url', 'http://', 'ftp://gateway.example', 'http://gateway.example/path'],
+    wrongUrl: /address|origin/,
     wrongLogin: NO_SECRET,
     silence: /not done within 500 ms/,
     illegal: [],
@@ -139,6 +143,7 @@ export const PEERS: Readonly<Record<string, PeerKind>> = {
     },
     options: { macAddr: MAC, ...SERVICE },
     wrongUrls: NO_BROKER_URLS,
+    wrongUrl: /address/,
     wrongLogin: { password: 'another-secret' },
     silence: /did not answer the enrolment/,
     illegal: [],

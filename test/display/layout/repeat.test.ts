@@ -41,7 +41,7 @@ describe('a payment that is shown again', () => {
       [64, 32],
     ],
   ])(
-    'AGT-17 a repeated payment says so on a panel that draws its own texts, in its title',
+    'AGT-17 a repeated payment says so, and when it was paid, in a picture of %i x %i',
     async (width = 0, height = 0) => {
       for (const [name, scene] of all) {
         const text = await textsOn(scene, { kind: 'pixels', width, height });
@@ -67,14 +67,14 @@ describe('a payment that is shown again', () => {
     [40, 12, true],
     [24, 3, true],
     [24, 2, true],
-  ])('AGT-17 says so on %i x %i characters (half blocks: %s)', async (columns, rows, halfBlocks) => {
+  ])('AGT-17 a repeated payment says so on %i x %i characters (half blocks: %s)', async (columns, rows, halfBlocks) => {
     for (const [name, scene] of repeats) {
       const text = await textsOn(scene, { kind: 'characters', columns, rows, halfBlocks });
       expect([name, text]).toEqual([name, expect.stringMatching(AGAIN)]);
     }
   });
 
-  it('AGT-17 says so on a panel that draws its own texts, in its title', async () => {
+  it('AGT-17 a repeated payment says so on a panel that draws its own texts, in its title', async () => {
     for (const accents of [true, false]) {
       const frame = (await openRenderer({ kind: 'panel', qr: null, accents }, source)).render(SCENES.repeat as Scene);
       const title = 'Nhắc lại lúc 09:05 02/01';

@@ -151,7 +151,7 @@ describe('a push to a box that confirms nothing', () => {
   });
 
   it.each(['displayed', 'accepted'])(
-    'VQD-5 a push in the dialect is refused while firmware that came back does not subscribe',
+    'VQD-5 a push in the dialect is refused by name when its box shall confirm that it is %s',
     async (confirm) => {
       const gateway = await dialectGateway({}, { confirm });
       const box = firmware(gateway);
@@ -197,7 +197,7 @@ describe('a push to a box that confirms nothing', () => {
     expect(await statusOf(gateway, 'DH001')).toBe('sent');
   });
 
-  it('VQD-5 is refused while firmware that came back does not subscribe', async () => {
+  it('VQD-5 a push in the dialect is refused while firmware that came back does not subscribe', async () => {
     const { gateway } = await shop();
     const box = firmware(gateway, { resubscribes: false });
     await online(gateway, box);
