@@ -246,7 +246,7 @@ const SIZE_MAX = 2 ** 32;
  * Measures the framing of a chunked body: sizes, extensions, line ends and trailers (RFC 9112, section 7.1). Node's
  * parser emits an event for each chunk, so a small body in one-byte chunks costs as much as thousands of bodies.
  */
-export class ChunkMeter {
+class ChunkMeter {
   /** Framing bytes counted so far. */
   framingBytes = 0;
   #reads: 'size' | 'rest of line' | 'data' | 'end of data' = 'size';

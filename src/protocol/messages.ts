@@ -206,6 +206,9 @@ export type UpOf<T extends UpMessage['type']> = Extract<UpMessage, { type: T }>;
 type DistributiveOmit<T, K extends PropertyKey> = T extends unknown ? Omit<T, K> : never;
 /** A message without version, id, time and session, which the sender adds. */
 export type DownBody = DistributiveOmit<DownMessage, 'v' | 'id' | 'sentAtMs' | 'sessionId'>;
+
+/** A push to a box without the fields that its session adds. */
+export type ShowBody = Omit<Extract<DownBody, { type: 'show' }>, 'sessionMs'>;
 export type UpBody = DistributiveOmit<UpMessage, 'v' | 'id' | 'sentAtMs' | 'sessionId'>;
 
 /**

@@ -34,7 +34,8 @@ export async function list(table: RegistryTable, options: ListOptions): Promise<
   const { fields, linkTo = '', status = [] } = RESOURCES[table];
   const [searched, { search = '' } = {}] =
     Object.entries(fields).find(([, { search }]) => search !== undefined && options[search] !== undefined) ?? [];
-  const chosen = { limit: size, q, [search]: options[search], [linkTo]: options[linkTo] };
+  const given = (key: string) => key !== '' && { [key]: options[key] };
+  const chosen = { limit: size, q, ...given(search), ...given(linkTo) };
   const columns = Object.entries(fields).flatMap(([name, { head }]) =>
     head === undefined ? [] : [[head, name] as const],
   );

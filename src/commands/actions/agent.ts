@@ -58,7 +58,7 @@ export async function agent(options: AgentOptions): Promise<void> {
   });
 }
 
-/** Waits for a valid configuration. Nobody reads the exit message on a device, so the box shows the problem and waits for a valid configuration. */
+/** Waits for a valid configuration. Nobody reads the exit message on a device, so the box shows the problem. */
 async function waitedFor(
   { config, setupReport }: AgentOptions,
   deps: AgentWorld,

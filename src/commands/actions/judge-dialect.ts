@@ -99,7 +99,7 @@ const ANSWERS: ReadonlyMap<string, boolean> = new Map([
 /**
  * Asks the person at the terminal; returns undefined if there is none. An answer other than yes and no is undefined.
  */
-export function personAtTerminal() {
+function personAtTerminal() {
   const { stdin: input, stderr: output } = process;
   if (!input.isTTY || !output.isTTY) return undefined;
   return async (question: string, signal: AbortSignal): Promise<boolean | undefined> => {

@@ -37,7 +37,8 @@ export class Draft {
     this.at = at;
   }
 
-  set(change: Partial<BoxState>): void {
+  /** Changes the state, but never the stage: only the table of `machine.ts` moves it. */
+  set(change: Partial<Omit<BoxState, 'stage'>>): void {
     this.state = { ...this.state, ...change };
   }
 

@@ -22,7 +22,7 @@ export interface BoxConfig {
 export const REMEMBERED_MAX = 1000;
 /** A person can look back on this many payments. */
 export const RECENT_MAX = 5;
-/** This many payments may wait for their screen. The box never shows the oldest beyond it. */
+/** At most this many payments wait for their screen. The box never shows the oldest beyond it. */
 export const UNCONFIRMED_MAX = 100;
 /** The key for a repetition shows an older payment without announcing it (PROTOCOL.md, clause AGT-17). */
 export const REPEAT_AGE_MAX_MS = 300_000;

@@ -78,7 +78,7 @@ export async function gatewayFindings(config: CheckedGateway): Promise<Finding[]
   ];
 }
 
-/** Loads the driver and checks the database. Only a gateway with PostgreSQL has one. */
+/** Checks the PostgreSQL database, if the gateway has one. Loads its driver only then. */
 async function databaseFindingsOf({ databaseUrl }: CheckedGateway): Promise<Finding[]> {
   if (databaseUrl === undefined) return [];
   const { databaseFindings } = await import('./database.ts');

@@ -10,7 +10,7 @@ const VHOST = '/';
 /** Every MQTT topic is a routing key here. */
 const EXCHANGE = 'amq.topic';
 const SALT_BYTES = 4;
-/** A node sends a tick this often, and counts another as dead after four ticks without a message. Until then its changes wait. */
+/** A node counts another as dead after about this time without a message. Until then its changes wait. */
 const NET_TICK_SECONDS = 5;
 
 /** The part that this code changes. A person's further keys stay. */

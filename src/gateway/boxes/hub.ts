@@ -1,10 +1,9 @@
 import { withDeadline } from '../../lib/clock.ts';
 import type { Code } from '../../protocol/codes.ts';
-import type { UpMessage, UpOf } from '../../protocol/messages.ts';
+import type { ShowBody, UpMessage, UpOf } from '../../protocol/messages.ts';
 import { accept, type Result, refuse } from '../common/result.ts';
 import type { Stored } from '../common/stored.ts';
 import type { World } from '../common/world.ts';
-import type { ShowBody } from '../partner/order-push.ts';
 import type { Notice } from '../store/repositories/payments.ts';
 import type { NewOrder, NewPush } from '../store/schema/tables.ts';
 import { BoxQueues } from './box-queues.ts';

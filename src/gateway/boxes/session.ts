@@ -151,14 +151,14 @@ export class Session {
     return this.#hasMore && this.#unanswered.size === 0;
   }
 
-  /** Begins to send again, from the store, everything that is unanswered. */
+  /** Forgets what is unanswered. The caller then sends it again from the store, and calls `endResend`. */
   beginResend(): void {
     this.#unanswered.clear();
     this.#hasMore = true;
     this.#hasChanged = false;
   }
 
-  /** Ends what `beginResend` began, after the store was read. `hasMore` means that it holds more than is sent at once. */
+  /** Ends a resend, after the store was read. `hasMore`: the store has more than is sent at once. */
   endResend(hasMore: boolean): void {
     this.#hasMore = hasMore || this.#hasChanged;
   }

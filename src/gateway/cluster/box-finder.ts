@@ -4,7 +4,7 @@ import { boxCode } from '../../protocol/fields.ts';
 import { RowCache } from '../common/row-cache.ts';
 import type { BoxPlace } from '../store/engines/cluster-database.ts';
 
-/** This many names without a box are stored. The number is limited because strangers can make up names. */
+/** At most this many names without a box are stored. The number is limited because strangers can make up names. */
 const UNKNOWN_MAX = 1_000;
 /** One query looks up at most this many names. */
 const LOOKUPS_MAX = 500;

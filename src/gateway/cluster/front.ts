@@ -151,7 +151,7 @@ class Front {
     return answerRefusal(request, reply, this.#deps.log, { code: 'E05', reason }, 502);
   }
 
-  /** Sends an order of an admin to all shards, under one id. */
+  /** Sends an order of `/_mock` to all shards, under one id. */
   async #orderEverywhere(
     request: FastifyRequest,
     reply: FastifyReply,
@@ -195,7 +195,7 @@ class Front {
     }
     const answers = [nearest, ...(await Promise.all(rest))];
     const known = answers.filter((it) => it !== undefined);
-    // Something does not exist only if every shard says so.
+    // The answer is 404 only if every shard says so.
     if (known.length < count) return this.#unanswered(request, reply, `${count - known.length} shards did not answer`);
     const worst = known.reduce((a, b) => (severityOf(b) > severityOf(a) ? b : a));
     if (how === 'first') return passPart(known.find(({ status }) => status < 400) ?? worst, reply);

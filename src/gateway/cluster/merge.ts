@@ -5,14 +5,13 @@ const row = z.record(z.string(), z.unknown());
 const list = z.array(row);
 /** The sales of a day. */
 const day = z.object({ day: z.string(), sales: z.int(), paid: z.int(), amount: z.int(), rows: list });
-/** The callbacks that are still to be sent, and those that were given up. */
+// These two are read less strictly than they are documented, because a member of another version may add keys.
 const backlog = z.object({
   waiting: z.int(),
   failed: z.int(),
   oldestWaitingSeconds: z.number(),
   partners: z.array(z.object({ partner: z.string(), waiting: z.int(), failed: z.int() })),
 });
-/** The answer to a request to send callbacks again. */
 const resent = z.object({ status: z.string(), message: z.string(), callbacks: z.int(), more: z.boolean() });
 const faults = z.object({ faults: list, standing: z.array(z.looseObject({ id: z.string(), happened: z.int() })) });
 
@@ -109,4 +108,33 @@ function onePerBox(rows: readonly Row[]): Row[] {
   }
   const sorted = [...boxes.values()].toSorted((a, b) => (String(a.terminalCode) < String(b.terminalCode) ? -1 : 1));
   return [...sorted, ...rows.filter((it) => !isBox(it))];
+}
+
+/**
+ * Merges the metrics of several shards into one text (Prometheus, text format 0.0.4). Adds the label of its shard to
+ * every sample.
+ */
+export function mergeMetrics(texts: readonly { shard: number; text: string }[]): string {
+  const families = new Map<string, { about: Set<string>; samples: string[] }>();
+  const familyOf = (name: string) => {
+    const family = families.get(name) ?? { about: new Set(), samples: [] };
+    families.set(name, family);
+    return family;
+  };
+  for (const { shard, text } of texts) {
+    let name = '';
+    for (const line of text.split('\n')) {
+      const about = /^# (?:HELP|TYPE) (\S+)/.exec(line);
+      const sample = /^([a-zA-Z_:][\w:]*)(?:\{(.*)\})? (.+)$/.exec(line);
+      if (about?.[1] !== undefined) {
+        name = about[1];
+        familyOf(name).about.add(line);
+      } else if (sample !== null) {
+        const [, metric = '', labels = '', value = ''] = sample;
+        const all = [`shard="${shard}"`, labels].filter((it) => it !== '').join(',');
+        familyOf(metric.startsWith(name) && name !== '' ? name : metric).samples.push(`${metric}{${all}} ${value}`);
+      }
+    }
+  }
+  return [...families.values()].map(({ about, samples }) => `${[...about, ...samples].join('\n')}\n`).join('');
 }

@@ -34,8 +34,9 @@ const OPEN_AGAIN_MS = 2_000;
 export interface RunningShard {
   readonly index: number;
   readonly gateway: Gateway;
-  /** The number of requests that are being answered, without streams. Below: the number of pushes among them. */
+  /** The number of requests that are being answered, without streams. */
   inHand: number;
+  /** The number of pushes among them. */
   pushesInHand: number;
   /** `without pushes`: the shard is about to move, and accepts no new push. `at once`: it accepts no request. */
   leaving: 'no' | 'without pushes' | 'at once';
@@ -62,7 +63,7 @@ export interface ShardsDeps {
  * a moment.
  *
  * Invariants.
- * - A shard writes only while its database session has the lock. Who has lost the lock cannot write any more.
+ * - A shard writes only while its database session has the lock. A member that has lost the lock cannot write any more.
  * - A member takes no shard from a holder that is alive. The holder hands it over, after the open pushes and requests.
  * - A member that leaves stays visible until its shards are closed, so that nobody ends its sessions before.
  * - A shard that has opened reads again everything that it may have missed as news.

@@ -83,7 +83,10 @@ export function isOwnHost(url: URL): boolean {
   return host === 'localhost' || isOwn(host);
 }
 
-/** Returns why an IP address in a URL is forbidden for callbacks. A name is checked later, when it is resolved. */
+/**
+ * Returns why an IP address in a URL is forbidden for callbacks; undefined if it is allowed. A name is checked later, when it is
+ * resolved.
+ */
 export function addressProblem(url: URL): string | undefined {
   const host = hostOf(url);
   return isIP(host) === 0 ? undefined : specialProblem(host);
@@ -103,7 +106,10 @@ export function hostOf(url: URL): string {
   return url.hostname.replace(/^\[|\]$|\.$/g, '');
 }
 
-/** Returns why a connection to this address is forbidden: callbacks must not reach the gateway or its cloud. */
+/**
+ * Returns why a connection to this address is forbidden; undefined if it is allowed. Callbacks must not reach the gateway or its
+ * cloud.
+ */
 export function destinationProblem(address: string, port: number, ownPorts: OwnPorts): string | undefined {
   const problem = specialProblem(address);
   if (problem !== undefined) return problem;

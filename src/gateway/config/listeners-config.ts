@@ -6,7 +6,7 @@ import type { Complain } from './boxes-config.ts';
 import { hasUserInfo } from './callback-config.ts';
 import { isGuarded, LISTENS_PLAINLY, loopback } from './mode.ts';
 
-/** Options of the gateway's listeners: its HTTP server and its broker. Or of its login at another broker. */
+/* The options of the gateway's listeners, which are its HTTP server and its broker, and of its login at another broker. */
 
 const port = z.int().min(0).max(65_535);
 const host = z.string().min(1).max(255);

@@ -7,7 +7,7 @@ import { ROLE_NAMES } from '../access/roles.ts';
 import { weaknessesOf } from '../money/sources/registry.ts';
 import type { Complain } from './boxes-config.ts';
 
-/** Rules for a gateway that handles real money (PROTOCOL.md, clause MOD). */
+/* The rules for a gateway that handles real money (PROTOCOL.md, clause MOD). */
 
 type Path = (string | number)[];
 

@@ -23,7 +23,7 @@ const ENTRY_CHARS = 200;
 const NOTED_MAX = 50;
 /** At most this many of them are from unproved callers, so that strangers cannot push the others out of the list. */
 const NOTED_UNPROVED_MAX = 10;
-/** This many unproved calls are stored at once, and one more after each `forgetMs`. */
+/** At most this many unproved calls are stored at once, and one more after each `forgetMs`. */
 const UNPROVED_KEPT = { usesMax: 200, forgetMs: 1_000 };
 /** The list is compacted when it has this many empty slots. */
 const EMPTIED_MAX = 4_096;
@@ -122,7 +122,7 @@ export class TrafficLog {
     return true;
   }
 
-  /** Returns the newest calls of partners that were refused, leniently accepted or answered with a warning. */
+  /** Returns calls of partners that were refused, leniently accepted or answered with a warning, newest first. */
   noted(): WireEntry[] {
     return this.#noted.map(({ n, kept }) => this.#entryOf(n, kept));
   }

@@ -10,7 +10,7 @@ import type { Store } from '../store/store.ts';
 import { noteDone } from './admin.ts';
 import type { OwnApi } from './own-api.ts';
 
-/** This many readers follow the console's events at once. */
+/** At most this many readers follow the console's events at once. */
 export const WATCHERS_MAX = 100;
 export const CONSOLE_EVENTS_PATH = '/_mock/events';
 /** A backup may be large, and its reader slow. */

@@ -93,7 +93,7 @@ function answered(to: CallbackRequest, post: Post, faults: Faults, subject: Subj
   };
 }
 
-/** Returns the payment in a callback. Undefined if it cannot be read: the callback is sent without faults. */
+/** Returns the payment in a callback. Undefined if it cannot be read. Then only faults of no box and content happen to it. */
 function paymentIn(body: string): TransactionSync | undefined {
   const json = parseJson(Buffer.from(body));
   return json.ok ? paymentOf(json.value) : undefined;

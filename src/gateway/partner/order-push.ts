@@ -1,8 +1,5 @@
-import type { DownBody } from '../../protocol/messages.ts';
+import type { ShowBody } from '../../protocol/messages.ts';
 import type { NewOrder, NewPush } from '../store/schema/tables.ts';
-
-/** A push to a box without the fields that its session adds. */
-export type ShowBody = Omit<Extract<DownBody, { type: 'show' }>, 'sessionMs'>;
 
 /** The names in an order that no generate request made. */
 export const NO_NAMES = { sub_terminal_code: '', service_code: '', sign: '', url_link: '' };

@@ -1,4 +1,5 @@
 import type { CheckedOrder, GenerateResponse } from '../../protocol/http-api.ts';
+import type { ShowBody } from '../../protocol/messages.ts';
 import { isOrderCode, makeOrderCode, withFreeCode } from '../../protocol/order-code.ts';
 import type { Partner } from '../common/directory.ts';
 import type { Metrics } from '../common/metrics.ts';
@@ -15,7 +16,7 @@ import type { CallNotes } from './call-notes.ts';
 import { type CancelledOrder, cancelOrder, cancelQr } from './cancel-order.ts';
 import { checkedOrders, decideCheckOrder } from './check-order.ts';
 import { type Generated, generate, isForMaker } from './generate.ts';
-import { NO_NAMES, pushOf, type ShowBody } from './order-push.ts';
+import { NO_NAMES, pushOf } from './order-push.ts';
 import { warnOfOldOrder, warnOfSameOrder } from './order-warnings.ts';
 import type { CallMode, PartnerCalls } from './partner-calls.ts';
 import { decideSendQr, type Sendable } from './send-qr.ts';

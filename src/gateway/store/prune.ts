@@ -120,7 +120,7 @@ async function pruneBatch(
   return { ...(await prunePayments(db, ids, new Set(dueByAge))), next };
 }
 
-/** Deletes finished pushes, but not the newest and last shown ones of an order, nor those of an absent box. */
+/** Deletes finished pushes, but not the newest and last shown ones of an order, nor those that an absent box has not ended. */
 async function prunePushes(db: Kysely<Tables>, ids: string[], { beforeMs }: Due, atMs: number): Promise<number> {
   const kept = await db
     .selectFrom('pushes')

@@ -14,7 +14,7 @@ const boxStatus = z.looseObject({
 
 const statusEvent = z.looseObject({ status: z.unknown() });
 
-/** The bench no longer takes a longer event for the status of a box. */
+/** An event with the status of a box has at most this many characters. */
 const EVENT_CHARS_MAX = 1_000_000;
 const ANNOUNCEMENTS = /^paybox_box_announcements_total (\d+)$/m;
 

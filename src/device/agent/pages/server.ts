@@ -123,6 +123,12 @@ function routesOf(box: BoxApi, live: StatusStream, guard: PageGuard, { random }:
     get(path, ['screen'], (request, access, response) =>
       access.isHere || box.status().enrolment === null ? handle(request, access, response) : plain(403, CODE_ON_SCREEN),
     );
+  const login: Route = {
+    method: 'POST',
+    path: '/login',
+    openTo: ['login'],
+    handle: (request) => guard.login(request),
+  };
   return [
     get('/', ['screen', 'login'], (_request, { open }) => ({ ...pages[open](), status: open === 'login' ? 401 : 200 })),
     get('/box.css', ['screen', 'login'], file('box.css', 'text/css; charset=utf-8')),
@@ -147,9 +153,7 @@ function routesOf(box: BoxApi, live: StatusStream, guard: PageGuard, { random }:
       ),
       isStream: true,
     },
-    ...(guard.hasToken
-      ? [{ method: 'POST', path: '/login', openTo: ['login'], handle: (request) => guard.login(request) } as Route]
-      : []),
+    ...(guard.hasToken ? [login] : []),
     ...KEYS.map((key): Route => {
       const press = () => {
         box.press(key);

@@ -56,7 +56,7 @@ const RELEASE_MS = 500;
 const BLANK: Scene = { kind: 'blank' };
 const REOPEN_FIRST_MS = 500;
 const REOPEN_MAX_MS = 30_000;
-/** This many scenes wait for a slow display: only paid ones, so that people see a payment before the next scene. */
+/** At most this many scenes wait for a slow display: only paid ones, so that people see a payment before the next scene. */
 const WAITING_MAX = 8;
 
 /**

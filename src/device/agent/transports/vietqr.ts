@@ -33,7 +33,7 @@ import {
 } from './vietqr-options.ts';
 import { VietqrSession } from './vietqr-session.ts';
 
-/** This many notices wait for the box. Each waits for the one before it, and the broker stores the others. */
+/** At most this many notices wait for the box. Each waits for the one before it, and the broker stores the others. */
 const INCOMING_MAX = 1_000;
 /** The box waits at most this long for its goodbye. */
 const GOODBYE_TIMEOUT_MS = 2_000;
@@ -229,7 +229,7 @@ class VietqrConnection implements Connection {
     } else if (this.#memory.enrolled !== undefined) {
       this.#early.push(unread);
     } else if (this.#early.length < INCOMING_MAX) {
-      // The answer to the enrolment comes after this notice. The box never acknowledges it, because the box may end
+      // The answer to the enrolment comes after this notice. The box does not acknowledge this notice, because it may end
       // before the notice is on the disk.
       this.#early.push({ notice: decoded.value, done: () => undefined });
       done(new Error('not acknowledged'));

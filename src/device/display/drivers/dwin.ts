@@ -29,9 +29,9 @@ import {
 
 /** After power-on a panel needs a moment until it answers. */
 const GREETINGS_MAX = 3;
-/** The driver makes this many attempts of a write that is not acknowledged, or not in the memory as written. */
+/** The driver makes at most this many attempts of a write that is not acknowledged, or not in the memory as written. */
 const WRITES_MAX = 8;
-/** The driver makes this many reads of a value that differs or does not come, because the answer may be garbled. */
+/** The driver makes at most this many reads of a value that differs or does not come, because the answer may be garbled. */
 const READS_MAX = 6;
 /** A page that the panel must load appears some time after the answer to the switch. */
 const PAGE_READS_MAX = 10;
@@ -65,7 +65,7 @@ class Dwin {
   #qrShown: string | null | undefined;
   /** The number of frames written since it was opened. */
   #writes = 0;
-  /** Values that differed at the last check. */
+  /** The value that differed at the last check. */
   #wrong: string | undefined;
   #touched = false;
 
@@ -144,7 +144,7 @@ class Dwin {
     if (await this.#showsPage(page)) this.#page = page;
   }
 
-  /** Reads back the values that could mislead a person. `#wrong` then names the value that the next draw writes again. */
+  /** Reads back the values that could mislead a person. `#wrong` then names the value that the next attempt writes again. */
   async #check({ qrCode }: PanelFrame): Promise<void> {
     const { qr, texts, encoding } = this.#options;
     this.#wrong = this.#page === undefined ? 'its page' : undefined;

@@ -44,7 +44,7 @@ const options = z.strictObject({
 type Options = z.infer<typeof options>;
 
 /**
- * Drives ESC/POS devices that make a QR themselves, or prints a picture of it. A printer prints one slip per push and
+ * Drives ESC/POS devices. They make a QR themselves, or get its picture. A printer prints one slip per push and
  * one receipt per payment, even if the box draws them again. A customer display shows every scene. Nobody can read
  * their contents back, so a payload that noise has changed is printed or shown. A display gets its QR again at
  * intervals, with a blink of the screen, in case it has lost its power. A printer does not, because paper needs no
@@ -75,7 +75,7 @@ function surfaceOf({ paper, dots, charsMax, moduleDotsMax }: Options): PanelSurf
 
 function mediumOf(given: Options): Medium {
   const { mode, paper, dots, moduleDotsMax, cut, qr, raster: command, baudRate } = given;
-  // Only small printers that make no QR have this paper. Wide ones, and displays that draw one, make it.
+  // Printers that make no QR are small ones with this paper. Wide printers make it, and so do displays that draw one.
   const isPicture = qr === 'raster' || (qr === 'auto' && mode === 'print' && paper === '58mm');
   const raster = isPicture ? { command, baudRate } : undefined;
   return { dots: dots ?? PAPER_DOTS[paper], moduleDotsMax, cut: mode === 'show' ? undefined : cut, raster };

@@ -10,11 +10,11 @@ import { DRAW_TIMEOUT_MS, PATIENCE_MS } from './panel.ts';
 const GREETINGS_MAX = 3;
 /** The driver waits this long for the answers to half a command of another program. */
 const SETTLE_MS = 50;
-/** The driver makes this many attempts of one command. */
+/** The driver makes at most this many attempts of one command. */
 const TRIES_MAX = 16;
 /** This many equal refusals of one command, one after the other, blame the HMI file and not the line. */
 const REFUSALS_MAX = 8;
-/** The driver makes this many attempts if the HMI file may lack the component. */
+/** The driver makes at most this many attempts if the HMI file may lack the component. */
 const TOLERATED_MIN = 2;
 /** The driver reads a text this often, because the answers may be garbled. */
 const READS_MAX = 8;

@@ -12,18 +12,16 @@ export const valuesOf = (inputs, row) =>
   Object.fromEntries(inputs.map(({ path }) => [path, path.split('.').reduce((at, key) => at?.[key], row) ?? '']));
 
 /**
- * Returns the body that the values of a form make. An input that is left empty leaves its field out of a new row, and takes it away
- * from one that is changed.
+ * Returns the body that the values of a form make. An empty input leaves its field out of a new row, and removes it from a
+ * changed one.
  */
 export function bodyOf(inputs, values, isChange = false) {
   if (inputs.includes(KEYS)) return JSON.parse(values.json);
   const body = {};
   const { key, ...proof } = inputs.find((it) => it.bodies)?.bodies[values.proof] ?? {};
-  const given = inputs.filter(({ path, field }) => {
-    const first = inputs.find((it) => it.field === field).path;
-    if (!values[first] && isChange) body[field] = null;
-    return values[first] && values[path];
-  });
+  const isGiven = (field) => Boolean(values[inputs.find((it) => it.field === field).path]);
+  if (isChange) for (const { field } of inputs) if (!isGiven(field)) body[field] = null;
+  const given = inputs.filter(({ path, field }) => isGiven(field) && values[path]);
   for (const { path, sets, bodies } of given) {
     for (const [at, value] of Object.entries({ ...sets, ...(bodies && proof) })) put(body, at, value);
     if (!bodies) put(body, path === 'key' && key ? key : path, values[path]);

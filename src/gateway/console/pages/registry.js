@@ -134,9 +134,8 @@ function acts(it) {
   const name = it[key];
   const path = `${shown}/${encodeURIComponent(name)}`;
   const form = (label, more, method, end) => {
-    const values = more.inputs && label !== 'Rotate' ? valuesOf(more.inputs, it) : {};
     const open = () =>
-      openForm({ title: `${label}: ${name}`, submit: label, values, ...more }, async (given) => {
+      openForm({ title: `${label}: ${name}`, submit: label, ...more }, async (given) => {
         const body = bodyOf(more.inputs ?? [], given, method === 'PATCH');
         const answer = await send(method, `${path}${end}`, method === 'DELETE' ? undefined : body, it);
         notice(`${name}: done`);
@@ -145,12 +144,16 @@ function acts(it) {
       });
     return el('button', { type: 'button', onclick: open }, label);
   };
+  const filled = (call) => {
+    const inputs = inputsOf(resource, call);
+    return { inputs, values: valuesOf(inputs, it) };
+  };
   const to = it[linkTo];
   return el(
     'span',
     {},
-    form('Change', { about: hint, inputs: inputsOf(resource, 'change') }, 'PATCH', ''),
-    linkTo ? form('Link', { inputs: inputsOf(resource, 'link') }, 'POST', '/link') : '',
+    form('Change', { about: hint, ...filled('change') }, 'PATCH', ''),
+    linkTo ? form('Link', filled('link'), 'POST', '/link') : '',
     to ? form('Unlink', { about: `From ${to}.` }, 'POST', '/unlink') : '',
     rotate ? form('Rotate', { about: rotate, inputs: inputsOf(resource, 'rotate') }, 'POST', '/rotate') : '',
     it.disabled ? form('Enable', {}, 'POST', '/enable') : form('Disable', { about: disabled }, 'POST', '/disable'),

@@ -246,7 +246,7 @@ function replyProblem(body: string): string | undefined {
 }
 
 /** Lists keys of an answer that look like misspelled keys that it lacks. The text ends a sentence. */
-export function mistypedIn(reply: object, known: readonly string[]): string {
+function mistypedIn(reply: object, known: readonly string[]): string {
   const missing = known.filter((it) => !Object.hasOwn(reply, it));
   return Object.keys(reply)
     .slice(0, KEYS_MAX)
@@ -259,7 +259,7 @@ export function mistypedIn(reply: object, known: readonly string[]): string {
 /**
  * Describes where a redirect leads and which option should hold that address. Returns undefined for any other answer.
  */
-export function redirectProblem(
+function redirectProblem(
   { status, location }: { status: number; location?: string | undefined },
   { from, option }: { from: string; option: string },
 ): string | undefined {

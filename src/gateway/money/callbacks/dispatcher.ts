@@ -180,7 +180,8 @@ export class CallbackDispatcher {
     this.#metrics.called(result === 'retry' && outcome === 'failed' ? 'failed' : result);
     const shown = { partner, result: outcome, status, error, warning };
     trafficLog.callback({ id, transactionId, body, byHand, answer, tookMs, ...shown });
-    if (result !== 'delivered') log.warn('callback-failed', { callback: id, ...shown });
+    if (outcome === 'pending') log.warn('callback-deferred', { callback: id, ...shown });
+    else if (result !== 'delivered') log.warn('callback-failed', { callback: id, ...shown });
     else if (warning !== null) log.warn('callback-delivered', { callback: id, ...shown });
     else log.info('callback-delivered', { callback: id, ...shown });
     changes.publish('callbacks', 'payments');

@@ -32,7 +32,8 @@ interface RestorePaths {
  * first. After an interruption at any moment, the next start finds the complete old store or the complete new one, or
  * it is refused until a restore ends. An interrupted restore is finished under its own stamp, so that the files of the
  * old store share one prefix. Returns a summary of the backup and the new path of the old store. Throws ConfigError
- * when a store exists or is in use. Throws a PayboxError `STORAGE_FAULT` that says what the folder contains.
+ * when a store exists or is in use. Throws a PayboxError `STORAGE_FAULT` when a
+ * step fails. It says what the folder contains then.
  */
 export async function restoreBackup(
   backup: BackupFile,

@@ -45,12 +45,11 @@ interface Waiter {
 export class GroupCommit {
   readonly #writer: Writer;
   readonly #waiters: Waiter[] = [];
-  /**
-   * The newest turn. Below: the newest turn that ended and may have committed, and the newest one that is settled.
-   * Every turn up to that is on the disk or has failed.
-   */
+  /** The newest turn. */
   #turn = 0;
+  /** The newest turn that ended and may have committed. */
   #written = 0;
+  /** Every turn up to this one is on the disk or has failed. */
   #durable = 0;
   #isSyncing = false;
   #second: { connection: SyncConnection; openedAfter: number } | undefined;

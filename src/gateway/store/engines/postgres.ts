@@ -1,6 +1,5 @@
 import { type Dialect, type Kysely, type PostgresPool, type PostgresPoolClient, sql } from 'kysely';
-import type { ClientBase } from 'pg';
-import pg from 'pg';
+import pg, { type ClientBase } from 'pg';
 import { systemClock } from '../../../lib/clock.ts';
 import { ConfigError, MissingPeerError, PayboxError, reasonOf, systemCodeOf } from '../../../lib/errors.ts';
 import type { Logger } from '../../../lib/log.ts';

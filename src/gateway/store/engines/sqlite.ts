@@ -18,8 +18,9 @@ const COMPANIONS = ['-wal', '-shm', '-journal'];
 /** A backup copies this many pages at once. Queries wait about a millisecond for it. */
 const PAGES_AT_ONCE = 100;
 
-/** At most this many findings are read. Below: at most this many are logged. */
+/** At most this many findings are read. */
 const FINDINGS_MAX = 10_000;
+/** At most this many findings are logged. */
 const NAMED_MAX = 10;
 /**
  * Only indexes of these tables are rebuilt. Where a row and its index differ, the row may be the damaged one. In these

@@ -7,8 +7,9 @@ import type { Tables } from '../schema/tables.ts';
 /** The SQL function in both engines that returns the checksum of a text. */
 export const CHECKSUM_FUNCTION = 'paybox_checksum';
 const CHECKSUM_CHARS = 16;
-/** Stands between two values. Below: stands in place of null. */
+/** Stands between two values. */
 const SEPARATOR = '\u001f';
+/** Stands in place of null. */
 const NULL = '\u0001';
 /** At most this many damaged rows of a table are named. */
 const NAMED_MAX = 1000;

@@ -28,8 +28,9 @@ export interface Loss {
   newest: LedgerHead;
   /** The newest payment of the ledger. */
   found: LedgerHead;
-  /** The number of the first missing payment. Below: the number of the last one. */
+  /** The number of the first missing payment. */
   from: number;
+  /** The number of the last missing payment. */
   to: number;
   /** The missing payments whose facts are known, in the order of their numbers. */
   payments: AcknowledgedPayment[];
@@ -201,7 +202,7 @@ function storeOf({ dataDir, databaseUrl, shard }: StoreLocation): string {
 
 export function fixOf(location: StoreLocation): string {
   return (
-    'point databaseUrl to the server that has them again, or make the empty file ' +
+    'point databaseUrl back to the server that has them, or make the empty file ' +
     `${acceptLossFile(location)} and start the gateway again to go on without them`
   );
 }

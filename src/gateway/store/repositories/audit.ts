@@ -7,7 +7,7 @@ export const AUDIT_ROWS_MAX = 100_000;
 /** Shards of a cluster that write at the same moment choose the same number. All but one of them then choose again. */
 const NUMBER_TRIES_MAX = 100;
 
-/** Adds a change to the audit list. A change of the registry is added in its own transaction. */
+/** Adds a change to the audit list. If it is one of the registry, this must be called in the transaction of that change. */
 export async function noteChange(db: Kysely<Tables>, change: NewAudit): Promise<void> {
   for (let tries = 1; !(await isNoted(db, change)); tries += 1) {
     if (tries === NUMBER_TRIES_MAX) throw new Error(`no free number in the audit list after ${tries} tries`);

@@ -41,7 +41,7 @@ export interface OrderFinder {
   byRequest(source: string, orderCode: number): Promise<string | undefined>;
   /** Returns the orders with these codes (clauses MAT-1 and GEN-9), and the sum that was paid for each. */
   byCodes(codes: readonly string[]): Promise<(Candidate & { code: string; amount: number; paid: number })[]>;
-  /** Returns the orders of exactly this amount that were made by this time, newest first. */
+  /** Returns the newest orders of exactly this amount that were made by this time, at most 1,000, newest first. */
   byAmount(amount: number, createdUntilMs: number): Promise<Candidate[]>;
 }
 

@@ -65,11 +65,14 @@ export async function addOrder(
   return true;
 }
 
+/** The columns of a push that change while it is on its way. */
+type PushProgress = Pick<PushRow, 'status' | 'code' | 'confirmed_at_ms' | 'ended_at_ms'>;
+
 /** Changes a push of this box if its status is in `among`. Returns whether it was. */
 export async function changePush(
   db: Kysely<Tables>,
   { id, terminalCode, among }: { id: string; terminalCode: string; among: readonly PushStatus[] },
-  change: Partial<PushRow>,
+  change: Partial<PushProgress>,
 ): Promise<boolean> {
   const changed = await db
     .updateTable('pushes')
@@ -81,7 +84,7 @@ export async function changePush(
   return changed.numUpdatedRows > 0n;
 }
 
-/** Records that the order whose newest push this is was shown. A paid order stays paid. */
+/** Records that a box shows the order. Only its newest push counts. A paid order stays paid. */
 export async function setOrderShown(
   db: Kysely<Tables>,
   { pushId, terminalCode }: { pushId: string; terminalCode: string },
@@ -156,6 +159,7 @@ export async function cancelOrder(
   return { hasChanged: !hasEnded || withdrawn.length > 0, withdrawn };
 }
 
+/** Returns the newest push that this box shows, with its order. */
 export function newestShown(db: Kysely<Tables>, terminalCode: string) {
   return db
     .selectFrom('pushes')

@@ -139,7 +139,7 @@ export class PaymentStore {
     });
   }
 
-  /** Records that a notice was sent which had been reported, before, as not recorded. */
+  /** Records that a notice was sent that an earlier report called not recorded. */
   async markSent(paymentId: string, terminalCode: string): Promise<void> {
     await this.#db
       .updateTable('notices')

@@ -1,4 +1,4 @@
-/** Rows of the registry. Times are milliseconds since 1970, flags 0 or 1. */
+/* The rows of the registry. Times are milliseconds since 1970, flags are 0 or 1. */
 
 export type RegistryTable = 'partners' | 'accounts' | 'boxes' | 'sources';
 

@@ -235,8 +235,9 @@ export interface CreditRow extends NewCreditRow {
   seq: number;
   /** Null if nobody gets a payment for it, because its account is not in the system or it is too old. */
   payment_id: string | null;
-  /** The amount of its order. Below: the sum paid with this credit. Both are null if they are equal. */
+  /** The amount of its order. Null if exactly that was paid, or if it has no order. */
   order_amount: number | null;
+  /** The sum that was paid with this credit. Null where `order_amount` is null. */
   order_paid: number | null;
 }
 
