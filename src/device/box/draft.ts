@@ -37,7 +37,7 @@ export class Draft {
     this.at = at;
   }
 
-  /** Changes the state, but never the stage: only the table of `machine.ts` moves it. */
+  /** Changes the state except its stage, which only the table of `machine.ts` moves. */
   set(change: Partial<Omit<BoxState, 'stage'>>): void {
     this.state = { ...this.state, ...change };
   }
