@@ -136,12 +136,13 @@ describe('a name server that is silent', () => {
     await expect(names.resolve('other.example')).rejects.toThrow('the resolver is closed');
   });
 
-  it('is asked for so many names at once, and no more', async () => {
+  it('a silent name server is asked for 200 names at once, and no more', async () => {
     const { names } = await namesOf({});
-    const asked = Array.from({ length: 200 }, (_, i) => names.resolve(`dead-${i}.example`));
-    const ended = Promise.allSettled(asked);
-    await expect(names.resolve('one-more.example')).rejects.toThrow('200 other names are being looked up');
+    // Which of them is one too many is open: each reads the file of hosts first.
+    const asked = Array.from({ length: 201 }, (_, i) => names.resolve(`dead-${i}.example`).catch(String));
+    expect(await Promise.race(asked)).toContain('200 other names are being looked up');
     names.close();
-    await ended;
+    const refused = (await Promise.all(asked)).filter((it) => String(it).includes('200 other names'));
+    expect(refused).toHaveLength(1);
   });
 });
