@@ -1,13 +1,12 @@
-import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { PayboxError } from '../lib/errors.ts';
 import { STOP_BUDGET_MS } from '../lib/shutdown.ts';
 import { OpenParts } from './common/open-parts.ts';
-import { heedNews, type News } from './common/shard.ts';
-import type { CreditResult, CreditTask, ToldCredit } from './common/told-credit.ts';
-import type { GatewayDeps } from './common/world.ts';
+import type { Stored } from './common/stored.ts';
+import type { GatewayDeps, World } from './common/world.ts';
 import type { GatewayConfig } from './config/config.ts';
 import { openBoxes } from './stages/boxes.ts';
 import { openDoors } from './stages/doors.ts';
+import { hearingOf } from './stages/hearing.ts';
 import { openMoney } from './stages/money.ts';
 import { openStored } from './stages/stored.ts';
 import { openWorld } from './stages/world.ts';
@@ -20,14 +19,8 @@ export interface Gateway {
   baseUrl: string;
   /** The address of its broker. Undefined without MQTT. */
   mqttUrl: string | undefined;
-  /** Resolves with an error once another gateway has taken over the database. This gateway must then end at once. */
+  /** Resolves with an error once others have taken over its database, or its work. It must then end at once. */
   superseded: Promise<PayboxError> | undefined;
-  /** Answers a request that another server accepted: the server of the cluster's member that runs this gateway. */
-  handle(request: IncomingMessage, response: ServerResponse): void;
-  /** In a shard of a cluster: does the task that another shard sends. Rejects when the credit may not be stored. */
-  takeCredit?: ((task: CreditTask, told: ToldCredit) => Promise<CreditResult>) | undefined;
-  /** Applies news from another shard of the cluster. */
-  heed(news: News): Promise<void>;
   /** Returns why the gateway accepts no calls now. Undefined if it accepts them. Settles within 2 s. */
   unready(): Promise<string | undefined>;
   /**
@@ -58,21 +51,22 @@ async function start(config: GatewayConfig, deps: GatewayDeps, opened: OpenParts
   const money = await openMoney(world, stored, boxes, edges);
   const doors = await openDoors(world, stored, boxes, money, { edges, boxScreen: deps.boxScreen });
   money.begin();
-  const { origin, baseUrl, handle, health } = doors;
+  const { origin, baseUrl, health } = doors;
   const mqttUrl = boxes.mqtt?.url;
-  deps.log.info('gateway-ready', { origin, mqttUrl, shard: deps.place?.index });
-  const { hub, signer, sessionCheck, here } = boxes;
-  const { directory, store } = stored;
-  const heeding = { directory, sources: money.sources, hub, signer, sessionCheck, changes: world.changes };
+  deps.log.info('gateway-ready', { origin, mqttUrl });
+  world.place.begin(hearingOf(world, stored, boxes, money, edges));
   return {
     origin,
     baseUrl,
     mqttUrl,
-    superseded: store.superseded,
-    handle,
-    takeCredit: money.takeCredit,
-    heed: (news) => heedNews(news, { ...heeding, edges, place: deps.place, expel: here.expel }),
+    superseded: supersededOf(world, stored),
     unready: () => health.readiness.problem(),
     close: (withinMs = STOP_BUDGET_MS) => opened.close(withinMs),
   };
+}
+
+/** Resolves when either the store or the place of this gateway is another's. */
+function supersededOf({ place }: World, { store }: Stored): Promise<PayboxError> | undefined {
+  const either = [place.superseded, store.superseded].filter((it) => it !== undefined);
+  return either.length === 0 ? undefined : Promise.race(either);
 }

@@ -14,7 +14,6 @@ import { library } from './library.ts';
 import { light } from './light.ts';
 import { load } from './load.ts';
 import { payment, push } from './loop.ts';
-import { movement } from './movement.ts';
 import { memory, up } from './process.ts';
 import type { Benchmark, Row } from './row.ts';
 import { scale } from './scale.ts';
@@ -40,7 +39,6 @@ const BENCHMARKS: readonly Benchmark[] = [
   scan,
   rig,
   bench,
-  movement,
 ];
 
 const USAGE = 'usage: npm run bench -- [--only NAME…] [--json FILE]';

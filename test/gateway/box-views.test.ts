@@ -1,10 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import type { Hub } from '../../src/gateway/boxes/hub.ts';
 import type { Box, BoxPage, Directory } from '../../src/gateway/common/directory.ts';
-import { homeOf } from '../../src/gateway/common/shard.ts';
 import { boxViews } from '../../src/gateway/doors/box-views.ts';
 
-const COUNT = 3;
 const ALL = Array.from({ length: 1_000 }, (_, number): Box => {
   const terminalCode = `VVB${String(number).padStart(6, '0')}`;
   const account = String(1_000 + (number % 40));
@@ -26,16 +24,15 @@ function directoryOf() {
   return { directory, pages };
 }
 
-async function codes(page: BoxPage, shard?: number): Promise<string[]> {
-  const home = shard === undefined ? undefined : { shard, of: (box: Box) => homeOf(box, COUNT) };
-  const views = await boxViews(page, hub, directoryOf().directory, home);
+async function codes(page: BoxPage): Promise<string[]> {
+  const views = await boxViews(page, hub, directoryOf().directory);
   return views.map((it) => (it as { terminalCode: string }).terminalCode);
 }
 
 describe('the list of boxes', () => {
   it('the list of boxes is read in parts', async () => {
     const { directory, pages } = directoryOf();
-    expect(await boxViews({ limit: 10_000 }, hub, directory, undefined)).toHaveLength(ALL.length);
+    expect(await boxViews({ limit: 10_000 }, hub, directory)).toHaveLength(ALL.length);
     expect(Math.max(...pages)).toBeLessThan(500);
   });
 
@@ -44,14 +41,5 @@ describe('the list of boxes', () => {
     expect(await codes({ limit: 600, after: 'VVB000300' })).toEqual(wanted);
     expect(await codes({ limit: 5, after: 'VVB000997' })).toEqual(['VVB000998', 'VVB000999']);
     expect(await codes({ limit: 5, after: 'VVB000999' })).toEqual([]);
-  });
-
-  it('the list of boxes has each box once in a cluster, in the shard of its account', async () => {
-    const parts = await Promise.all(Array.from({ length: COUNT }, (_, shard) => codes({ limit: 10_000 }, shard)));
-    expect(parts.flat().toSorted()).toEqual(ALL.map((it) => it.terminalCode));
-    for (const part of parts) expect(part.length).toBeGreaterThan(0);
-    // The first ten of all are among the first ten of each.
-    const firsts = await Promise.all(parts.map((_, shard) => codes({ limit: 10 }, shard)));
-    expect(firsts.flat().toSorted().slice(0, 10)).toEqual(ALL.slice(0, 10).map((it) => it.terminalCode));
   });
 });

@@ -206,7 +206,7 @@ describe('a box over HTTP', () => {
     };
     const { origin, hub, close } = await boxesOverHttp(
       worldOf(),
-      storedOf({ directory, store: { orders, ofAll: settings } }),
+      storedOf({ directory, store: { orders, ...settings } }),
     );
     onTestFinished(close);
     const gateway = { origin, mqttUrl: undefined };

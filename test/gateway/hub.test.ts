@@ -3,23 +3,21 @@ import type { BoxConnection } from '../../src/gateway/boxes/connection.ts';
 import { Hub } from '../../src/gateway/boxes/hub.ts';
 import { Session } from '../../src/gateway/boxes/session.ts';
 import { aliveMsFor, spreadMsFor } from '../../src/gateway/boxes/welcome.ts';
-import type { ShardPlace } from '../../src/gateway/common/shard.ts';
 import type { PaymentHearers } from '../../src/gateway/money/receive-payment.ts';
 import { CallNotes } from '../../src/gateway/partner/call-notes.ts';
 import { systemRandom } from '../../src/lib/random.ts';
 import { turn, VirtualClock } from '../../src/lib/virtual-clock.ts';
 import type { DownMessage, UpBody } from '../../src/protocol/messages.ts';
 import { ACCOUNT, BOX1, qrFor } from './harness.ts';
-import { movingPlace } from './moving-place.ts';
 import { oneShop, serviceAlone } from './service-alone.ts';
 import { worldOf } from './stage-records.ts';
 
 const RESEND_MS = 10_000;
 
 /** The hub over a real store, with a connection to box 1 that can lose messages; the clock stands still. */
-async function hubWithBox(place?: ShardPlace) {
+async function hubWithBox() {
   const clock = new VirtualClock();
-  const { world, stored, partner } = await oneShop({ confirm: 'displayed', confirmTimeoutMs: 5_000 }, { clock, place });
+  const { world, stored, partner } = await oneShop({ confirm: 'displayed', confirmTimeoutMs: 5_000 }, { clock });
   const { store } = stored;
   const hub = new Hub(world, stored);
   onTestFinished(() => hub.close());
@@ -203,29 +201,6 @@ it('MSG-8 the hub accepts a hello that yields only once nobody has spoken in the
   await clock.advance(5_000);
   expect(await askedBy()).toMatchObject({ session: polite, answer: { type: 'welcome', sessionId: polite } });
 });
-
-it('SHA-2 the hub sends a box of another shard there, and has no session of it', async () => {
-  const moving = { account: ACCOUNT.bankAccount, home: 3 };
-  const { hub, hello, push, got, turns } = await hubWithBox(movingPlace(3, moving));
-  await hello();
-  expect(got.at(-1)).toMatchObject({ type: 'welcome' });
-  const { result } = push(systemRandom.uuid());
-  await turns();
-  moving.home = 0;
-  const session = systemRandom.uuid();
-  await hello(session);
-  expect(got.at(-1)).toMatchObject({ type: 'refused', code: 'MOVED', shard: 0, sessionId: session });
-  expect(hub.sessions.size).toBe(0);
-  expect(await result).toMatchObject({ code: 'BOX_OFFLINE' });
-  moving.home = 3;
-  await hello(systemRandom.uuid());
-  expect([got.filter((it) => it.type === 'welcome').length, hub.sessions.size]).toEqual([2, 1]);
-});
-
-it('SHA-2 the hub does not tell whoever is not the box where it belongs', async () => {
-  const { got, say } = await hubWithBox(movingPlace(0, { account: ACCOUNT.bankAccount, home: 7 }));
-  const version = { agentVersion: '', display: '', shownPushId: null };
-  await say({ type: 'hello', terminalCode: BOX1.terminalCode, serialNumber: 'VVB999999', ...version });
   expect(got.map((it) => ('code' in it ? it.code : it.type))).toEqual(['NOT_REGISTERED']);
 });
 

@@ -161,7 +161,7 @@ describe('the rule of news', () => {
       if (!kept.has(name)) kept.set(name, make());
       return kept.get(name) ?? '';
     };
-    const news = new PaymentNews(worldOf({ clock }), storedOf({ store: { ofAll: { setting } } }));
+    const news = new PaymentNews(worldOf({ clock }), storedOf({ store: { setting } }));
     await news.begin(BOX, false);
     await clock.advance(10 * MINUTE_MS);
     news.lost(BOX.terminalCode);

@@ -2,6 +2,7 @@ import { Changes } from '../../src/gateway/common/changes.ts';
 import { createDirectory, VirtualAccountTable } from '../../src/gateway/common/directory.ts';
 import { Logins } from '../../src/gateway/common/logins.ts';
 import { OpenParts } from '../../src/gateway/common/open-parts.ts';
+import { placeAlone } from '../../src/gateway/common/place.ts';
 import type { Stored } from '../../src/gateway/common/stored.ts';
 import type { Vault } from '../../src/gateway/common/vault.ts';
 import type { World } from '../../src/gateway/common/world.ts';
@@ -67,7 +68,7 @@ export function worldOf({
     machine: clock,
     outside: { ownPorts: new Set(), lookup: () => () => undefined },
     opened: new OpenParts(clock, log),
-    place: undefined,
+    place: placeAlone(random.uuid()),
     ...parts,
     clock,
     random,

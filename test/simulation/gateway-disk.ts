@@ -109,11 +109,7 @@ export class GatewayDisk {
     };
     return {
       ...settings,
-      ofAll: settings,
       within: (work) => db.transaction().execute((trx) => work(new MoneyTransaction(trx, history))),
-      ofShard: () => {
-        throw new Error('no cluster');
-      },
       orders: new OrderStore(db, log),
       qrCodes: new QrCodeStore(db),
       payments: new PaymentStore(db, log),

@@ -8,16 +8,14 @@ import { highWaterMarkFile, type StoreLocation } from '../../gateway/store/integ
 import { systemClock } from '../../lib/clock.ts';
 import { ConfigError, PayboxError, reasonOf, systemCodeOf } from '../../lib/errors.ts';
 import { assertReplaceable } from '../../lib/files.ts';
-import { askHttp } from '../../lib/http-client.ts';
 import { systemRandom } from '../../lib/random.ts';
 import { AdminClient, type AdminOptions } from '../shared/admin-client.ts';
 import { say } from '../shared/output.ts';
-import { checkDump, dumpCluster, dumpPostgres, restorePostgres, shardsInDump } from './postgres-copy.ts';
+import { checkDump, dumpPostgres, restorePostgres } from './postgres-copy.ts';
 
 const OWNER_ONLY = 0o600;
 const MIB = 1_048_576;
 /** A member that lives answers at once. */
-const LIVING_MS_MAX = 2_000;
 
 /** Runs `paybox backup`: copies the store of a running gateway into a file and checks the file. */
 export async function backup(
@@ -63,7 +61,7 @@ async function fill(
   const orUnwritten = (error: unknown) => Promise.reject(unwritten(file, error));
   try {
     if (config?.databaseUrl !== undefined) {
-      await (config.cluster === undefined ? dumpPostgres : dumpCluster)(config.databaseUrl, handle);
+      await dumpPostgres(config.databaseUrl, handle);
       await handle.sync().catch(orUnwritten);
       const hasKey = await isThere(vaultFile(config.dataDir));
       return { holds: await contentOfDump(unfinished), hasKey };
@@ -91,8 +89,7 @@ async function contentOfDump(file: string): Promise<string> {
     return work(handle).finally(() => handle.close());
   };
   await opened(checkDump);
-  const shards = await opened(shardsInDump);
-  return shards === undefined ? 'of PostgreSQL' : `of a cluster of ${shards} shards`;
+  return 'of PostgreSQL';
 }
 
 function unwritten(file: string, cause: unknown): PayboxError {
@@ -136,31 +133,19 @@ async function restoreOpened(opened: BackupFile, place: Place, replace: boolean)
     const fix = `name a configuration ${kind === 'postgres' ? 'with' : 'without'} databaseUrl`;
     throw new ConfigError(`${file} is of ${kind === 'postgres' ? 'PostgreSQL' : 'a SQLite store'}`, fix);
   }
-  if (place.cluster !== undefined) await refuseLiving(place.cluster);
   if (databaseUrl !== undefined) {
     if (replace) throw new ConfigError('--replace is for SQLite', 'make an empty database and name it in databaseUrl');
-    await restorePostgres(databaseUrl, opened, place.cluster !== undefined);
+    await restorePostgres(databaseUrl, opened);
     // This file has the newest payment of the earlier database of that name.
     await rename(highWaterMarkFile(place), `${highWaterMarkFile(place)}.before-${stamp}`).catch(ignoreAbsent);
     const hasKey = await isThere(vaultFile(dataDir));
     const first = hasKey ? '' : `if a registry.key is beside the backup, put it into ${dataDir}; then `;
-    const what = place.cluster === undefined ? 'the gateway' : 'the members';
-    say(`restored ${file} into ${new URL(databaseUrl).pathname.slice(1)}; ${first}start ${what}`);
+    say(`restored ${file} into ${new URL(databaseUrl).pathname.slice(1)}; ${first}start the gateway`);
     return;
   }
   const { summary, aside } = await restoreBackup(opened, dataDir, { replace, stamp });
   say(`restored ${file} into ${dataDir}: ${inWords(summary)}; ${await nextStep(dataDir, summary)}`);
   if (aside !== undefined) say(`the store that was there is ${aside} now`);
-}
-
-/** Refuses a restore beside a running member. It would continue with the cluster that the restore replaces, even in another database. */
-async function refuseLiving({ advertise }: NonNullable<GatewayConfig['cluster']>): Promise<void> {
-  const asked = askHttp(new URL('/livez', advertise), {}, { timeoutMs: LIVING_MS_MAX, bytesMax: MIB });
-  const isLiving = await asked.then(
-    () => true,
-    () => false,
-  );
-  if (isLiving) throw new ConfigError(`a member answers at ${advertise}`, 'stop all members of the cluster first');
 }
 
 /** Returns the next step in words. A restore is complete without the key of its secrets, but the gateway would not start. */

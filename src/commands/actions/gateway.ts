@@ -1,8 +1,5 @@
-import { existsSync } from 'node:fs';
-import type { GatewayDeps } from '../../gateway/common/world.ts';
-import { type GatewayConfig, loadGatewayConfig } from '../../gateway/config/config.ts';
-import { type Gateway, startGateway } from '../../gateway/gateway.ts';
-import { storeFile } from '../../gateway/store/store-files.ts';
+import { loadGatewayConfig } from '../../gateway/config/config.ts';
+import { startGateway } from '../../gateway/gateway.ts';
 import { systemClock } from '../../lib/clock.ts';
 import { stderrLog } from '../../lib/log.ts';
 import { systemRandom } from '../../lib/random.ts';
@@ -20,7 +17,7 @@ export async function gateway(options: { config: string; readyFile?: string }): 
   // READY although it waits: the start must not block until the other gateway ends.
   const onStandby = (reason: string) => manager?.notify({ READY: '1', STATUS: `standby: ${reason}` });
   const world = { clock: systemClock, random: systemRandom, log, onStandby };
-  const running = await stop.started(started(config, world));
+  const running = await stop.started(startGateway(config, world));
   void running.superseded?.then((error) => endAtOnce(error, log));
   const { baseUrl, mqttUrl, origin } = running;
   if (options.readyFile !== undefined) {
@@ -32,17 +29,4 @@ export async function gateway(options: { config: string; readyFile?: string }): 
     manager?.notify({ STOPPING: '1', STATUS: 'stopping' });
     return running.close(withinMs);
   });
-}
-
-/** Starts a gateway on its own, or a member of a cluster. It loads the cluster's code only for a member. */
-async function started(config: GatewayConfig, world: GatewayDeps): Promise<Gateway> {
-  const { cluster, databaseUrl } = config;
-  if (cluster === undefined || databaseUrl === undefined) return startGateway(config, world);
-  const file = storeFile(config.dataDir);
-  if (existsSync(file)) {
-    const reason = `a member does not read it: start it alone until /_mock/callbacks/backlog is empty, then move it away`;
-    world.log.warn('store-left-behind', { file, reason });
-  }
-  const { startMember } = await import('../../gateway/cluster/cluster.ts');
-  return startMember({ ...config, cluster, databaseUrl }, world);
 }

@@ -1,12 +1,9 @@
 import { spawn } from 'node:child_process';
-import { createHash } from 'node:crypto';
 import { type FileHandle, mkdtemp, open, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type BackupFile, copyBackup } from '../../gateway/store/backup/backup-file.ts';
-import { ClusterRestore } from '../../gateway/store/engines/cluster-restore.ts';
 import { ConfigError, MissingPeerError, PayboxError, systemCodeOf } from '../../lib/errors.ts';
-import { systemRandom } from '../../lib/random.ts';
 
 const OWNER_ONLY = 0o600;
 const STDERR_CHARS_MAX = 4_000;
@@ -23,71 +20,36 @@ export async function dumpPostgres(databaseUrl: string, target: FileHandle): Pro
   await runTool('pg_dump', DUMP, { databaseUrl, stdout: target.fd });
 }
 
-/** Dumps a cluster as `dumpPostgres` does: all shards and the registry at one moment, without its members. */
-export async function dumpCluster(databaseUrl: string, target: FileHandle): Promise<void> {
-  await runTool('pg_dump', [...DUMP, '--no-unlogged-table-data'], { databaseUrl, stdout: target.fd });
-}
-
 /** Reads a pg_dump file to its end. Throws PayboxError if it is damaged. */
 export async function checkDump(source: FileHandle): Promise<void> {
   await runTool('pg_restore', ['--file=/dev/null'], { stdin: source.fd });
 }
 
-/** Returns the number of shards in a pg_dump file; undefined for one of a gateway alone. */
-export async function shardsInDump(source: FileHandle): Promise<number | undefined> {
-  const list = await runTool('pg_restore', ['--list'], { stdin: source.fd });
-  if (!/ SCHEMA - cluster /.test(list)) return undefined;
-  return list.match(/ SCHEMA - shard_\d+ /g)?.length ?? 0;
-}
-
 /**
  * Checks a backup and fills an empty database with it, all or nothing. Both steps use a private unnamed copy, which
- * nobody can change and which ends with the process. Throws ConfigError for a database that is not empty, for a backup
- * of a cluster if none is configured, and the other way round.
+ * nobody can change and which ends with the process. Throws ConfigError for a database that is not empty.
  */
-export async function restorePostgres(databaseUrl: string, backup: BackupFile, isCluster: boolean): Promise<void> {
+export async function restorePostgres(databaseUrl: string, backup: BackupFile): Promise<void> {
   const handles: FileHandle[] = [];
   try {
     const [folder, name] = [tmpdir(), await mkdtemp(join(tmpdir(), 'paybox-restore-'))];
     const copy = join(name, 'copy');
     try {
       // Each program reads from its own descriptor's position.
-      for (const flags of ['wx', 'r', 'r', 'r', 'r']) handles.push(await open(copy, flags, OWNER_ONLY));
+      for (const flags of ['wx', 'r', 'r']) handles.push(await open(copy, flags, OWNER_ONLY));
     } finally {
       await rm(name, { recursive: true });
     }
-    const [target, first, second, third, fourth] = handles as Five;
+    const [target, first, second] = handles as Three;
     await copyBackup(backup, target, folder);
     await checkDump(first);
-    const ofCluster = (await shardsInDump(second)) !== undefined;
-    if (ofCluster !== isCluster) {
-      const of = (it: boolean) => (it ? 'a cluster' : 'a gateway that is in no cluster');
-      throw new ConfigError(`${backup.file} is of ${of(ofCluster)}`, `name the configuration of ${of(ofCluster)}`);
-    }
-    if (isCluster) await fillCluster(databaseUrl, { source: third, hashed: fourth });
-    else await fillPostgres(databaseUrl, third);
+    await fillPostgres(databaseUrl, second);
   } finally {
     for (const handle of handles) await handle.close();
   }
 }
 
-type Five = [FileHandle, FileHandle, FileHandle, FileHandle, FileHandle];
-
-/** Fills a cluster, or finishes one whose filling was stopped before. */
-async function fillCluster(
-  databaseUrl: string,
-  { source, hashed }: { source: FileHandle; hashed: FileHandle },
-): Promise<void> {
-  const hash = createHash('sha256');
-  for await (const chunk of hashed.createReadStream({ autoClose: false })) hash.update(chunk as Buffer);
-  const restore = await ClusterRestore.begin(databaseUrl, hash.digest('hex'));
-  try {
-    if (!restore.isFilled) await runTool('pg_restore', RESTORE, { databaseUrl, stdin: source.fd });
-    await restore.finish(systemRandom.uuid());
-  } finally {
-    await restore.close();
-  }
-}
+type Three = [FileHandle, FileHandle, FileHandle];
 
 async function fillPostgres(databaseUrl: string, source: FileHandle): Promise<void> {
   const { default: pg } = await import('pg');

@@ -20,7 +20,7 @@ export interface Tokens {
  * a cluster share `clock`. The first call loads `jose`: a gateway that no partner calls does not load it.
  */
 export async function createTokens(store: Store, clock: { wallMs: Clock['wallMs'] }, random: Random): Promise<Tokens> {
-  const secret = await store.ofAll.setting('token-secret', () => random.secret(SECRET_BYTES));
+  const secret = await store.setting('token-secret', () => random.secret(SECRET_BYTES));
   const key = createSecretKey(secret, 'base64url');
   return {
     issue: async (partner) => {

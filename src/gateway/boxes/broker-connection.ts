@@ -61,7 +61,7 @@ export class BrokerConnection implements ChannelConnection {
     this.#stored = stored;
     this.#wire = wire;
     // The topics of a gateway alone are those of shard 0 (PROTOCOL.md, clause SHA-1).
-    this.#shard = world.place?.index ?? 0;
+    this.#shard = world.place.lanes.own;
     this.#presenceTopic = gatewayPresenceTopic(this.#shard);
     this.#heardAtMs = world.clock.monotonicMs();
     this.closed = new Promise((resolve) => client.once('close', () => resolve()));
@@ -78,7 +78,7 @@ export class BrokerConnection implements ChannelConnection {
     // Each connection has a new run id, because a box says hello again to an unknown run.
     const runId = world.random.uuid();
     const will: IClientOptions['will'] = {
-      topic: gatewayPresenceTopic(world.place?.index),
+      topic: gatewayPresenceTopic(world.place.lanes.own),
       payload: Buffer.from(presenceOf(runId, false)),
       qos: 1,
       retain: true,
@@ -172,7 +172,7 @@ export class BrokerConnection implements ChannelConnection {
   async #announce(online: boolean): Promise<void> {
     const { directory } = this.#stored;
     const { place } = this.#world;
-    const shards = place?.count;
+    const shards = place.lanes.count;
     const spreadMs = online ? spreadMsFor((await directory.boxCount()) / (shards ?? 1)) : 0;
     const presence = presenceOf(this.#runId, online, { spreadMs, shards });
     if (online) this.#birth = presence;

@@ -12,7 +12,7 @@ import type { BoxConnection } from './connection.ts';
 import { PaymentNews } from './news.ts';
 import { storeReport } from './reports.ts';
 import { Session, StaleSessions, sendTo } from './session.ts';
-import { aliveMsFor, checkHello, dropNoticesOfMoved, type Refusal, welcomeOf } from './welcome.ts';
+import { aliveMsFor, checkHello, type Refusal, welcomeOf } from './welcome.ts';
 
 type NotAlive = Exclude<UpMessage, { type: 'alive' }>;
 
@@ -103,7 +103,6 @@ export class Hub {
         this.#staleSessions.refuse(session, 'SESSION_ENDED');
         this.#endSession(terminalCode, session, reason, reason);
       }
-      await dropNoticesOfMoved(terminalCode, this.#world, this.#stored);
     });
   }
 
@@ -212,7 +211,7 @@ export class Hub {
     const { clock, log, changes, trafficLog, config } = this.#world;
     const { directory, store } = this.#stored;
     const checked = checkHello(await directory.box(terminalCode), terminalCode, hello, this.#world);
-    if ('refusal' in checked) return this.#refuse(terminalCode, connection, hello, checked.refusal);
+    if ('refusal' in checked) return this.#refuse(connection, hello, checked.refusal);
     const { box } = checked;
     const { sessionId, agentVersion, display } = hello;
     const inUse = this.#sessions.get(terminalCode);
@@ -243,10 +242,7 @@ export class Hub {
     await this.#resend(session, terminalCode);
   }
 
-  #refuse(terminalCode: string, connection: BoxConnection, hello: UpOf<'hello'>, refusal: Refusal): void {
-    // A box that belongs to another shard must have no session here: the hub would send it pushes that it does not see.
-    const inUse = refusal.code === 'MOVED' ? this.#sessions.get(terminalCode) : undefined;
-    if (inUse !== undefined) this.#endSession(terminalCode, inUse, refusal.reason, refusal.reason);
+  #refuse(connection: BoxConnection, hello: UpOf<'hello'>, refusal: Refusal): void {
     sendTo({ connection, sessionId: hello.sessionId }, { type: 'refused', ...refusal }, this.#world);
   }
 

@@ -55,7 +55,7 @@ export class MessageSigner {
   }
 
   static async open(world: World, stored: Stored, hub: SessionsInUse): Promise<MessageSigner> {
-    const seed = await stored.store.ofAll.setting(SETTING, () => world.random.secret(SEED_BYTES));
+    const seed = await stored.store.setting(SETTING, () => world.random.secret(SEED_BYTES));
     return new MessageSigner(world, stored, hub, seed);
   }
 
@@ -67,15 +67,14 @@ export class MessageSigner {
   /** Replaces the signing key. Every session receives the new key with its next message. */
   async rotate(): Promise<void> {
     const seed = this.#world.random.secret(SEED_BYTES);
-    await this.#stored.store.ofAll.replaceSetting(SETTING, seed);
+    await this.#stored.store.replaceSetting(SETTING, seed);
     this.#take(seed);
-    // The other shards of the cluster read the key again.
-    void this.#world.place?.tell({ about: 'signing-key' });
+    void this.#world.place.tell({ about: 'signing-key' });
   }
 
-  /** Reads the signing key that another shard of the cluster has stored. */
+  /** Reads the signing key that another gateway has stored. */
   async reload(): Promise<void> {
-    this.#take(await this.#stored.store.ofAll.setting(SETTING, () => this.#world.random.secret(SEED_BYTES)));
+    this.#take(await this.#stored.store.setting(SETTING, () => this.#world.random.secret(SEED_BYTES)));
   }
 
   #take(seed: string): void {

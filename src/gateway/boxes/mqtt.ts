@@ -94,5 +94,5 @@ function open(
   const { clock, log, place } = world;
   const dial = (names: HostResolver) => BrokerConnection.open(address, names, world, stored, wire);
   // The shard of a dead member must get another holder even while the broker is away.
-  return openMqttChannel(address, dial, { clock, log, mayBeAway: place !== undefined });
+  return openMqttChannel(address, dial, { clock, log, mayBeAway: place.sharing !== undefined });
 }

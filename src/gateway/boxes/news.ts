@@ -41,7 +41,7 @@ export class PaymentNews {
     const name = nameOf(box);
     const known = this.#seen.get(box.terminalCode);
     if (known?.name === name) return known;
-    const firstHelloMs = Number(await this.#store.ofAll.setting(name, () => String(this.#clock.wallMs())));
+    const firstHelloMs = Number(await this.#store.setting(name, () => String(this.#clock.wallMs())));
     const seen = { name, firstHelloMs, lostAtMs: Number.NEGATIVE_INFINITY };
     this.#seen.set(box.terminalCode, seen);
     const [oldest] = this.#seen.keys();

@@ -1,7 +1,6 @@
 import { reasonOf } from '../../lib/errors.ts';
 import { CODES } from '../../protocol/codes.ts';
 import type { Directory, KnownBox } from '../common/directory.ts';
-import { homeIn } from '../common/shard.ts';
 import type { Stored } from '../common/stored.ts';
 import type { World } from '../common/world.ts';
 import type { Hub } from './hub.ts';
@@ -80,7 +79,6 @@ export class SessionCheck {
     const hub = this.#hub;
     const expel = this.#expel;
     const directory = this.#directory;
-    const home = homeIn(this.#world.place);
     const session = hub.sessions.get(terminalCode);
     if (session === undefined) return;
     if (box?.serialNumber !== session.serialNumber) return expel(terminalCode, CODES.NOT_REGISTERED);
@@ -89,8 +87,7 @@ export class SessionCheck {
     const isLinked = session.link?.bankAccount === account?.bankAccount;
     const isNamed =
       session.link?.userBankName === account?.userBankName && session.link?.bankCode === account?.bankCode;
-    const isHere = home === undefined || home.of(box) === home.shard;
-    if (!isLinked || !isHere) await hub.renew(terminalCode, 'the box was linked anew');
+    if (!isLinked) await hub.renew(terminalCode, 'the box was linked anew');
     else if (!isNamed) await hub.renew(terminalCode, 'the account of the box was changed');
   }
 }

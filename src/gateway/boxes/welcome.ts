@@ -8,7 +8,6 @@ import {
   type UpOf,
 } from '../../protocol/messages.ts';
 import type { Box } from '../common/directory.ts';
-import { homeIn } from '../common/shard.ts';
 import type { Stored } from '../common/stored.ts';
 import type { World } from '../common/world.ts';
 
@@ -23,9 +22,8 @@ export function checkHello(
   box: Box | undefined,
   login: string,
   { terminalCode, serialNumber }: UpOf<'hello'>,
-  { log, place }: World,
+  { log }: World,
 ): { box: Box } | { refusal: Refusal } {
-  const home = homeIn(place);
   const isThisBox = box?.terminalCode === terminalCode && box.serialNumber === serialNumber;
   if (!isThisBox || box.disabled) {
     const code = 'NOT_REGISTERED';
@@ -34,10 +32,7 @@ export function checkHello(
     if (!isThisBox) log.warn('box-refused', { box: login, code, reason, saidToBe: terminalCode });
     return { refusal: { code, reason, disabled: isThisBox } };
   }
-  const shard = home?.of(box);
-  if (shard === undefined || shard === home?.shard) return { box };
-  log.info('box-moved', { box: login, shard });
-  return { refusal: { code: 'MOVED', reason: CODES.MOVED, shard } };
+  return { box };
 }
 
 /** Returns the welcome of a box, with the interval of its signs of life. */
@@ -55,21 +50,6 @@ export async function welcomeOf(
     sandboxMark: sandbox && sandboxMark,
     ...namedAliveMs(aliveMs),
   };
-}
-
-/**
- * Ends the notices that wait here for a box which now belongs to another shard. Its next welcome comes from there
- * (PROTOCOL.md, clause REG-5).
- */
-export async function dropNoticesOfMoved(
-  terminalCode: string,
-  { clock, place }: World,
-  { directory, store }: Stored,
-): Promise<void> {
-  const home = homeIn(place);
-  const box = home && (await directory.box(terminalCode));
-  if (box === undefined || home?.of(box) === home?.shard) return;
-  await store.payments.dropForeignNotices(terminalCode, box.account ?? '', clock.wallMs());
 }
 
 /** Returns the interval as a field. It is left out if it is `BOX_ALIVE_MS`, which boxes of earlier versions use. */

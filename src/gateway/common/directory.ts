@@ -77,7 +77,7 @@ export interface Directory {
   readonly version: number;
   /** Must be called after each change of the registry or of a box's secret. */
   changed(): void;
-  /** Clears the cache, because another shard has changed the registry. */
+  /** Clears the cache, because another gateway has changed the registry. */
   refresh(): void;
 }
 
@@ -96,8 +96,7 @@ export function createDirectory(
   { config, place }: World,
   { registry, enrolled, vault, virtualAccounts }: DirectorySources,
 ): Directory {
-  // Other shards of a cluster change the registry, too.
-  const isShared = place !== undefined;
+  const isShared = place.sharing !== undefined;
   const cache = new RowCache();
   const partnersOfFile = new Map(config.partners.map((it) => [it.username, it]));
   const partnerOf = (row: PartnerRow) => partnerFrom(row, partnersOfFile.get(row.username), vault);
@@ -128,7 +127,7 @@ export function createDirectory(
         return row && accountFrom(row, config);
       };
       const kept = await named('account', bankAccount, load);
-      // Another shard may have added the account since: a credit that finds no account is paid to nobody.
+      // Another gateway may have added the account since: a credit that finds no account is paid to nobody.
       return kept === undefined && isShared && isStorable(bankAccount) ? load() : kept;
     },
     accountsOf: async (partner, limit) => {
@@ -167,7 +166,7 @@ export function createDirectory(
     },
     changed: () => {
       directory.refresh();
-      void place?.tell({ about: 'registry' });
+      void place.tell({ about: 'registry' });
     },
     refresh: () => {
       version += 1;

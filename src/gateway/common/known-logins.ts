@@ -55,7 +55,7 @@ export async function openKnownLogins(
   { random, clock, log }: { random: Random; clock: Clock; log: Logger },
   store: Store,
 ): Promise<{ known: KnownLogins; close: () => Promise<void> }> {
-  const key = await store.ofAll.setting('known-logins-key', () => random.secret(KEY_BYTES));
+  const key = await store.setting('known-logins-key', () => random.secret(KEY_BYTES));
   const keeper = new KnownLoginWriter(clock, log, store);
   const known = new KnownLogins(key, await store.knownLogins.all(), (digest) => keeper.keep(digest));
   return { known, close: () => keeper.close() };

@@ -7,7 +7,7 @@ import type { TrafficLog } from '../console/traffic-log.ts';
 import type { OnStandby } from '../store/store.ts';
 import type { Changes } from './changes.ts';
 import type { OpenParts } from './open-parts.ts';
-import type { ShardPlace } from './shard.ts';
+import type { Place } from './place.ts';
 
 /** The base of every part of a gateway. It contains no part of the service and nothing on a disk. */
 export interface World {
@@ -25,8 +25,8 @@ export interface World {
   outside: Outside;
   /** Closes the open parts. */
   opened: OpenParts;
-  /** The shard of a cluster that this gateway is. Undefined for a gateway alone. */
-  place: ShardPlace | undefined;
+  /** The place of this gateway among those of its database. */
+  place: Place;
 }
 
 /** Connects to other machines, but never to the gateway's own ports. */
@@ -44,8 +44,6 @@ export interface GatewayDeps {
   log: Logger;
   /** Called once when the gateway waits because another one uses the database. */
   onStandby?: OnStandby;
-  /** The shard of a cluster that this gateway is. A shard opens no HTTP port. */
-  place?: ShardPlace;
   boxScreen?: BoxScreen;
 }
 

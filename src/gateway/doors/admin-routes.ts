@@ -24,7 +24,7 @@ const DEMO_PASSWORD = 'demo-secret';
 
 /** Registers the routes for admins below `/_mock`. Returns a function that ends their streams and downloads. */
 export function adminRoutes(scope: FastifyInstance, api: OwnApi, open: OpenGateway): () => void {
-  const views = createViews(open.world, open.stored, open.boxes);
+  const views = createViews(open.stored, open.boxes);
   listRoutes(scope, api, open, views);
   boxRoutes(scope, api, open, views);
   orderRoutes(scope, api, open);

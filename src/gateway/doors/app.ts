@@ -1,6 +1,5 @@
 import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import { Readable } from 'node:stream';
 import Fastify, { type FastifyError, type FastifyInstance, type FastifyRequest } from 'fastify';
 import { mediaTypeOf, UnreadableBody } from '../../lib/bodies.ts';
 import { Callers } from '../../lib/callers.ts';
@@ -19,7 +18,7 @@ import { acceptProxyHeaders } from '../../lib/proxy-protocol.ts';
 import { takeBytes } from '../../lib/request-body.ts';
 import { LIMITS } from '../../protocol/fields.ts';
 import { PATHS } from '../../protocol/http-api.ts';
-import { addressOf, carriedOf, carry } from '../access/carried.ts';
+import { addressOf, carry } from '../access/carried.ts';
 import { answerRefusal, pathOf } from '../access/requests.ts';
 import { isPlainPath, isPlainQuery, plainTarget } from './target.ts';
 
@@ -154,14 +153,6 @@ function takeBodiesAsBytes(app: FastifyInstance): void {
   app.addContentTypeParser('application/json', takeBytes);
   app.addContentTypeParser('*', (_request, _payload, done) => {
     done(Object.assign(new Error('unsupported media type'), { statusCode: 415 }));
-  });
-}
-
-/** Makes a shard use the bodies that the front of its member has already read. */
-export function takeCarriedBodies(app: FastifyInstance): void {
-  app.addHook('preParsing', async ({ raw }, _reply, payload) => {
-    const body = carriedOf(raw)?.body;
-    return body === undefined ? payload : Readable.from([body], { objectMode: false });
   });
 }
 

@@ -1,9 +1,7 @@
 import type { BoxView, CallbackView, CreditView, OrderView, PaymentView, SourceView } from '../../protocol/mock-api.ts';
 import { mayDo, type Role } from '../access/roles.ts';
 import type { BoxPage, Directory, KnownBox } from '../common/directory.ts';
-import { homeIn } from '../common/shard.ts';
 import type { Stored } from '../common/stored.ts';
-import type { World } from '../common/world.ts';
 import { withoutQuery } from '../config/callback-config.ts';
 import type { SourceStatus } from '../money/catch-up.ts';
 import type { Boxes } from '../stages/boxes.ts';
@@ -41,9 +39,8 @@ export interface Views {
   callback(role: Role, row: CallbackRow): Promise<CallbackView | undefined>;
 }
 
-/** Returns the views of a gateway. In a cluster the list of boxes has only those of this shard. */
-export function createViews({ place }: World, { store, directory }: Stored, { hub }: Boxes): Views {
-  const home = homeIn(place);
+/** Returns the views of a gateway. */
+export function createViews({ store, directory }: Stored, { hub }: Boxes): Views {
   const callbackViews = async (role: Role, rows: CallbackRow[], attemptsMax: number) => {
     const ids = rows.map((it) => it.id);
     const attempts = await store.callbacks.attemptsOf(ids, attemptsMax);
@@ -52,7 +49,7 @@ export function createViews({ place }: World, { store, directory }: Stored, { hu
     return rows.map((it) => ({ ...callbackView(shown(it), attempts), test: tests.has(it.payment_id) }));
   };
   return {
-    boxes: (page) => boxViews(page, hub, directory, home),
+    boxes: (page) => boxViews(page, hub, directory),
     box: async (terminalCode) => {
       const box = await directory.box(terminalCode);
       return box && boxView(box, hub, directory);

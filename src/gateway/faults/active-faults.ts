@@ -218,7 +218,7 @@ export class ActiveFaults {
   #tellShards(active: ActiveFault): void {
     const { clock, place } = this.#world;
     const tell = () => {
-      void place?.tell({ about: 'occurrence', id: active.id, by: place.index, times: active.unsent });
+      void place.tell({ about: 'occurrence', id: active.id, by: place.run, times: active.unsent });
       active.unsent = 0;
     };
     active.unsent += 1;

@@ -1,6 +1,6 @@
 import type { Clock } from '../../lib/clock.ts';
 import { askHttp } from '../../lib/http-client.ts';
-import type { CreditResult } from '../common/told-credit.ts';
+import type { CreditResult } from '../common/credit-result.ts';
 import type { Outside, World } from '../common/world.ts';
 import { lookupFor } from '../config/callback-destination.ts';
 import type { ReceiveCredit } from './receive-credits.ts';

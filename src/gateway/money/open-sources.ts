@@ -5,7 +5,6 @@ import { optionsOf } from '../registry/source-rows.ts';
 import type { SourceRow } from '../store/schema/tables.ts';
 import type { Asking } from './asking.ts';
 import { CatchUp } from './catch-up.ts';
-import { waitingInAll } from './credit-routes.ts';
 import { SOURCE_KINDS } from './sources/registry.ts';
 import type { NamedOptions, QrMaker, Source } from './sources/source.ts';
 
@@ -34,9 +33,7 @@ export class Sources {
     this.#world = world;
     this.#stored = stored;
     this.#makersChanged = makersChanged;
-    const { store } = stored;
-    const waiting = world.place === undefined ? store : waitingInAll(store, world.place.count);
-    this.catchUp = new CatchUp(world, waiting, asking);
+    this.catchUp = new CatchUp(world, stored.store, asking);
   }
 
   static async open(world: World, stored: Stored, asking: Asking, makersChanged: MakersChanged): Promise<Sources> {
@@ -45,7 +42,7 @@ export class Sources {
     return sources;
   }
 
-  /** Reloads the sources whose rows another shard has changed. */
+  /** Reloads the sources whose rows another gateway has changed. */
   async refresh(): Promise<void> {
     const rows = new Map((await this.#allRows()).map((it) => [it.name, JSON.stringify(it)]));
     const names = new Set([...rows.keys(), ...this.#rows.keys()]);

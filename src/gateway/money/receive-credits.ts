@@ -2,10 +2,9 @@ import { createHash } from 'node:crypto';
 import { isPlainText, storable } from '../../lib/text.ts';
 import { vietnamDay } from '../../lib/vietnam-time.ts';
 import type { Due } from '../../protocol/messages.ts';
+import type { CreditResult } from '../common/credit-result.ts';
 import type { Account } from '../common/directory.ts';
-import { assertHome } from '../common/shard.ts';
 import type { Stored } from '../common/stored.ts';
-import type { CreditResult } from '../common/told-credit.ts';
 import type { World } from '../common/world.ts';
 import type { CallbackConfig } from '../config/callback-config.ts';
 import type { GatewayConfig } from '../config/config.ts';
@@ -192,7 +191,7 @@ type StoredCredit = { kind: 'duplicate' | 'kept' } | { kind: 'payment'; stored: 
  */
 async function storeCredit(
   tx: MoneyTransaction,
-  { random, config, place }: World,
+  { random, config }: World,
   { hub }: PaymentHearers,
   credit: NewCredit,
   payee: CreditPayee | undefined,
@@ -202,8 +201,6 @@ async function storeCredit(
   if (payee === undefined) throw new Error('a credit without a payee has no payment');
   const { account, partner, callbackTo, orderCode, code } = payee;
   const { bankAccount, bankCode } = account;
-  // The account may have been added after the shard was chosen.
-  assertHome(place, bankAccount);
   const finder = tx.ordersOf({ partner, bankAccount });
   const orderId = await findOrder({ ...credit, orderCode, code }, finder);
   const order = orderId === undefined ? undefined : await tx.order(orderId);

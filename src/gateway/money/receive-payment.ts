@@ -1,5 +1,4 @@
 import type { KnownBox } from '../common/directory.ts';
-import { assertHome } from '../common/shard.ts';
 import type { Stored } from '../common/stored.ts';
 import type { World } from '../common/world.ts';
 import { type CreditSides, ON_TIME } from '../store/repositories/credit-sides.ts';
@@ -38,11 +37,10 @@ export interface PaymentHearers {
 }
 
 export function createReceivePayment(world: World, stored: Stored, hearers: PaymentHearers): ReceivePayment {
-  const { clock, random, place } = world;
+  const { clock, random } = world;
   const { store, directory } = stored;
   const { hub } = hearers;
   return async ({ money, bankCode, pays }) => {
-    assertHome(place, money.bank_account);
     const paidAtMs = clock.wallMs();
     const [transactionId, callbackId] = [random.uuid(), random.uuid()];
     const referenceNumber = `${money.partner}-${random.uuid()}`;

@@ -4,7 +4,6 @@ import { isOrderCode, makeOrderCode, withFreeCode } from '../../protocol/order-c
 import type { Partner } from '../common/directory.ts';
 import type { Metrics } from '../common/metrics.ts';
 import { accept, type Result, refuse } from '../common/result.ts';
-import { qrRefOf } from '../common/shard.ts';
 import type { Stored } from '../common/stored.ts';
 import type { World } from '../common/world.ts';
 import { makePublicCode } from '../money/content.ts';
@@ -84,7 +83,7 @@ export class Service implements PartnerCalls {
     const { request, bank, amount, transType } = generated.value;
     const { content, code, qrCode } = made?.value ?? generated.value;
     const id = random.uuid();
-    const ref = qrRefOf(random.uuid(), this.#world.place);
+    const ref = Buffer.from(random.uuid().replaceAll('-', ''), 'hex').toString('base64url');
     const names = {
       terminalCode: request.terminalCode ?? '',
       subTerminalCode: request.subTerminalCode ?? '',

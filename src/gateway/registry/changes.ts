@@ -1,5 +1,4 @@
 import { accept, type Refusal, type Result, refuse } from '../common/result.ts';
-import { shardOf } from '../common/shard.ts';
 import type { Stored } from '../common/stored.ts';
 import type { World } from '../common/world.ts';
 import { type LiveRow, rowProblems } from '../config/mode.ts';
@@ -124,9 +123,7 @@ export class RegistryChanges {
       table === 'partners' ? (['partner', 'accounts'] as const) : (['account', 'boxes'] as const);
     const [first] = await registry.page(linked, { limit: 1, where: { column, value: name } });
     if (first !== undefined) return refuse('STILL_IN_USE', `${linked} are still linked to it: unlink them first`);
-    const { clock, place } = this.#world;
-    const home = place && shardOf(name, place.count);
-    const isShown = table === 'accounts' && (await registry.isOnBox(name, clock.wallMs(), home));
+    const isShown = table === 'accounts' && (await registry.isOnBox(name, this.#world.clock.wallMs()));
     return isShown ? refuse('STILL_IN_USE', 'an order of it is on a box: cancel it first') : undefined;
   }
 

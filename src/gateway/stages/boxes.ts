@@ -7,7 +7,7 @@ import type { Mqtt } from '../boxes/mqtt.ts';
 import { SessionCheck } from '../boxes/session-check.ts';
 import type { BoxWire } from '../boxes/wire.ts';
 import type { BoxReach } from '../common/box-reach.ts';
-import { overCluster } from '../common/shard.ts';
+import type { News, Place } from '../common/place.ts';
 import type { Stored } from '../common/stored.ts';
 import type { World } from '../common/world.ts';
 import type { Edges } from '../faults/edges.ts';
@@ -42,7 +42,7 @@ export async function openBoxes(world: World, stored: Stored, edges: Edges): Pro
     renew: (terminalCode: string, reason: string) => hub.renew(terminalCode, reason),
     expel: expeller(hub, clock, (terminalCode) => mqtt?.dropper(terminalCode)),
   };
-  const everywhere = place === undefined ? here : overCluster(place);
+  const everywhere = reachOver(place, here);
   const sessionCheck = new SessionCheck(world, stored, hub, here.expel);
   opened.add('check of sessions', () => sessionCheck.close());
   return { hub, signer, wire, mqtt, dialect, here, everywhere, sessionCheck };
@@ -77,6 +77,23 @@ async function dialectOf(
   const dialect = await Dialect.create(vietqrBoxes, world, stored, { hub, wrapConnect, boxConnected });
   world.opened.add('boxes of the dialect', () => dialect.close());
   return dialect;
+}
+
+/** Returns what reaches a box wherever its session is. An admin is answered once no death of a gateway can undo it. */
+function reachOver({ tell }: Place, here: BoxReach): BoxReach {
+  const told = async (news: News) => {
+    if (!(await tell(news))) throw new Error('the other gateways could not be told');
+  };
+  return {
+    renew: async (box, reason) => {
+      await told({ about: 'renew', box, reason });
+      await here.renew(box, reason);
+    },
+    expel: async (box, reason, disabled = false) => {
+      await told({ about: 'expel', box, reason, disabled });
+      await here.expel(box, reason, disabled);
+    },
+  };
 }
 
 /** How long a refusal may take to reach a box before its connections are closed. */

@@ -7,7 +7,7 @@ import { Health } from '../common/health.ts';
 import type { Stored } from '../common/stored.ts';
 import type { BoxScreen, World } from '../common/world.ts';
 import { portsOf } from '../config/callback-destination.ts';
-import { answerBeforeClosing, createApp, takeCarriedBodies } from '../doors/app.ts';
+import { answerBeforeClosing, createApp } from '../doors/app.ts';
 import { listenAt, originAt, registerRoutes } from '../doors/routes.ts';
 import type { Edges } from '../faults/edges.ts';
 import type { Boxes } from './boxes.ts';
@@ -32,7 +32,7 @@ export async function openDoors(
   money: Money,
   { edges, boxScreen }: { edges: Edges; boxScreen: BoxScreen | undefined },
 ): Promise<Doors> {
-  const { config, clock, random, opened, place } = world;
+  const { config, clock, random, opened } = world;
   const { store, time } = stored;
   const { hub, mqtt, dialect, everywhere } = boxes;
   const reached = { ...everywhere, isOnline: (terminalCode: string) => hub.session(terminalCode) !== undefined };
@@ -60,18 +60,16 @@ export async function openDoors(
     endStreams();
     return app.close();
   });
-  if (place === undefined) await listenAt(app, config);
-  else await app.ready();
+  await listenAt(app, config);
   const brokerUrl = config.mqtt?.embedded === undefined ? undefined : mqtt?.url;
   for (const port of portsOf(origin(), brokerUrl)) world.outside.ownPorts.add(port);
   const handle = (request: IncomingMessage, response: ServerResponse) => app.routing(request, response);
   return { origin: origin(), baseUrl: `${origin()}${config.basePath}`, handle, health };
 }
 
-function openApp({ config, clock, log, place }: World): FastifyInstance {
+function openApp({ config, clock, log }: World): FastifyInstance {
   const { tls } = config.http;
   const app = createApp(log, clock, tls && readServerTls(tls, 'http.tls'), config.http);
   answerBeforeClosing(app, clock);
-  if (place !== undefined) takeCarriedBodies(app);
   return app;
 }

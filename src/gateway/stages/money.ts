@@ -1,5 +1,4 @@
 import { createMetrics, type Metrics } from '../common/metrics.ts';
-import { isOfRegistry } from '../common/shard.ts';
 import type { Stored } from '../common/stored.ts';
 import type { World } from '../common/world.ts';
 import type { Edges } from '../faults/edges.ts';
@@ -7,7 +6,6 @@ import { createAsking } from '../money/asking.ts';
 import { attemptCallback } from '../money/callbacks/attempt.ts';
 import { type BacklogReader, cacheBacklog, createBacklog } from '../money/callbacks/backlog.ts';
 import { CallbackDispatcher } from '../money/callbacks/dispatcher.ts';
-import { CreditRoutes } from '../money/credit-routes.ts';
 import { Sources } from '../money/open-sources.ts';
 import { PaymentRequests } from '../money/payment-requests.ts';
 import { QrMakers } from '../money/qr-makers.ts';
@@ -27,14 +25,12 @@ export interface Money {
   sales: Sales;
   sources: Sources;
   receiveCredit: ReceiveCredit;
-  /** Receives a credit from another shard. Undefined without a cluster. */
-  takeCredit: CreditRoutes['take'] | undefined;
   dispatcher: CallbackDispatcher;
   backlog: BacklogReader;
   /** The backlog, at most one second old. */
   cachedBacklog: BacklogReader;
   metrics: Metrics;
-  /** Starts the work that no call triggers. Only one shard asks the lists of the sources. */
+  /** Starts the work that no call triggers. */
   begin(): void;
 }
 
@@ -51,9 +47,7 @@ export async function openMoney(world: World, stored: Stored, boxes: Boxes, edge
   const pruner = new Pruner({ store, clock, log });
   opened.add('pruner', () => pruner.close());
   const hearers = { hub, dispatcher, onPaid: (payment: NewPayment) => dialect?.tellHosts(payment) };
-  const storeHere = createReceiveCredit(world, stored, hearers);
-  const routes = place && new CreditRoutes(world, stored, place, storeHere);
-  const receiveCredit = routes?.receive ?? storeHere;
+  const receiveCredit = createReceiveCredit(world, stored, hearers);
   const asking = createAsking(world, { receiveCredit, heard: metrics.heard });
   const sources = await Sources.open(world, stored, asking, (accounts) => renewBoxesOf(accounts, stored, boxes));
   opened.add('catch-up', () => sources.catchUp.close());
@@ -72,14 +66,11 @@ export async function openMoney(world: World, stored: Stored, boxes: Boxes, edge
     resendCallback: (id) => dispatcher.resend(id),
   });
   const begin = () => {
-    for (const part of [dispatcher, paymentRequests, pruner]) part.start();
-    if (!isOfRegistry(place)) return;
-    sources.catchUp.start();
-    // This shard has seeded the registry, which others may have read before.
-    void place?.tell({ about: 'registry' });
+    for (const part of [dispatcher, paymentRequests, pruner, sources.catchUp]) part.start();
+    // This start may have changed the registry by its file.
+    void place.tell({ about: 'registry' });
   };
-  const takeCredit: Money['takeCredit'] = routes && ((task, told) => routes.take(task, told));
-  const credits = { sources, receiveCredit, takeCredit };
+  const credits = { sources, receiveCredit };
   const calls = edges.partnerCalls(service);
   return { service, calls, sales, ...credits, dispatcher, backlog, cachedBacklog, metrics, begin };
 }

@@ -2,7 +2,6 @@ import { BoxSecrets } from '../common/box-secrets.ts';
 import { createDirectory, partnerFrom, VirtualAccountTable } from '../common/directory.ts';
 import { openKnownLogins } from '../common/known-logins.ts';
 import { Logins } from '../common/logins.ts';
-import { isOfRegistry } from '../common/shard.ts';
 import type { Stored } from '../common/stored.ts';
 import { Vault } from '../common/vault.ts';
 import type { World } from '../common/world.ts';
@@ -19,17 +18,16 @@ import { type OnStandby, openStore } from '../store/store.ts';
  */
 export async function openStored(world: World, onStandby: OnStandby | undefined): Promise<Stored> {
   const { config, clock, machine, random, log, opened, place } = world;
-  // A member compares its clock once for all its shards.
-  const time = place?.time ?? new DatabaseClock(machine, log);
+  const time = place.time ?? new DatabaseClock(machine, log);
   const { promise: vaultOpened, resolve } = Promise.withResolvers<Vault>();
   const seed = async (registry: RegistryStore) => {
-    const vault = await Vault.open(config.dataDir, registry, random, place?.vaultKey);
+    const vault = await Vault.open(config.dataDir, registry, random, place.vaultKey);
     resolve(vault);
-    if (isOfRegistry(place)) await seedRegistry(registry, config, { vault, atMs: clock.wallMs() });
+    await seedRegistry(registry, config, { vault, atMs: clock.wallMs() });
   };
   const hooks = { onStandby, seed, deliveriesFor: deliveriesAgain(world, vaultOpened) };
-  const compared = place === undefined ? time : undefined;
-  const store = opened.keep(await openStore({ ...config, shard: place }, log, { ...hooks, time: compared }));
+  const compared = place.time === undefined ? time : undefined;
+  const store = opened.keep(await openStore({ ...config, sharing: place.sharing }, log, { ...hooks, time: compared }));
   // Earlier versions had no `mode`, only `sandbox: false` for real money. Payments of such a store are not tests.
   await store.history.begin(config.sandbox ? 'test' : 'money', config.mode === 'live' ? 'test' : 'money');
   const vault = await vaultOpened;
@@ -39,7 +37,7 @@ export async function openStored(world: World, onStandby: OnStandby | undefined)
   await store.orders.failUnfinished(clock.wallMs(), config.confirm);
   const { known, close } = await openKnownLogins(world, store);
   opened.add('known logins', close);
-  const logins = new Logins(clock, known, place?.budgets);
+  const logins = new Logins(clock, known, place.budgets);
   return { store, directory, vault, secrets, time, logins, virtualAccounts };
 }
 

@@ -1,6 +1,7 @@
 import { HostResolver } from '../../lib/resolver.ts';
 import { Changes } from '../common/changes.ts';
 import type { OpenParts } from '../common/open-parts.ts';
+import { type Place, placeAlone } from '../common/place.ts';
 import type { GatewayDeps, World } from '../common/world.ts';
 import type { GatewayConfig } from '../config/config.ts';
 import { TrafficLog } from '../console/traffic-log.ts';
@@ -13,9 +14,11 @@ import { createReceivePayment } from '../money/receive-payment.ts';
  */
 export async function openWorld(
   config: GatewayConfig,
-  { clock: machine, random, log, place }: GatewayDeps,
+  { clock: wall, random, log }: GatewayDeps,
   opened: OpenParts,
 ): Promise<{ world: World; edges: Edges }> {
+  const place = await placeOf(config, { clock: wall, random, log }, opened);
+  const machine = place.dated(wall);
   const faulty = config.sandbox ? await import('../faults/fault-injection.ts') : undefined;
   const settable = faulty?.settable(machine);
   const clock = settable ?? machine;
@@ -28,6 +31,14 @@ export async function openWorld(
   const edges = settable && faulty ? faulty.injectFaults(world, settable) : edgesWithoutFaults();
   opened.add('faults', () => edges.close());
   return { world, edges };
+}
+
+/** Returns the place of this gateway among those of its database, and joins them. */
+async function placeOf(config: GatewayConfig, deps: GatewayDeps, opened: OpenParts): Promise<Place> {
+  const { cluster, databaseUrl } = config;
+  if (cluster === undefined || databaseUrl === undefined) return placeAlone(deps.random.uuid());
+  const { joinCluster } = await import('../cluster/cluster.ts');
+  return joinCluster({ ...config, cluster, databaseUrl }, deps, opened);
 }
 
 /** Returns edges that change nothing. */

@@ -43,13 +43,3 @@ export function refuseStoppedRestore(dataDir: string): void {
     `run paybox restore again, with --replace, to finish it; the earlier files are still there, or begin with gateway.before-${stamp}`,
   );
 }
-
-/** A shard of a cluster's database: its own schema with the tables and the lock of a whole store. */
-export interface StoreShard {
-  /** Shard 0 has the registry of all shards. */
-  index: number;
-  /** The member of the cluster that opens it. */
-  member: string;
-  /** The generation of the cluster. A restore changes it, so that older marks do not count for the new payments. */
-  generation?: string | undefined;
-}

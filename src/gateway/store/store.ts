@@ -3,7 +3,6 @@ import { type Dialect, Kysely, Migrator } from 'kysely';
 import { ConfigError, type PayboxError, reasonOf } from '../../lib/errors.ts';
 import type { Logger } from '../../lib/log.ts';
 import type { DatabaseClock } from './engines/database-clock.ts';
-import { REGISTRY_TABLES, SHARED_SETTINGS, schemaOf, TablesOfAll } from './engines/shard-schema.ts';
 import { noBackup, SnapshotMaker } from './engines/snapshot.ts';
 import { damaged, sqliteFile, sqliteProblem } from './engines/sqlite.ts';
 import { HighWaterMark, highWaterMarkFile, type StoreLocation } from './integrity/high-water-mark.ts';
@@ -58,10 +57,6 @@ export interface Store extends Settings {
   registry: RegistryStore;
   /** Runs `work` in one transaction, and settles once that is durable. Stores nothing when `work` or the store fails. */
   within<T>(work: (money: MoneyTransaction) => Promise<T>): Promise<T>;
-  /** Returns the rows of another shard of the cluster. They must only be read. */
-  ofShard(index: number): Pick<Store, 'orders' | 'paymentRequests'> & { credits: CreditStore };
-  /** The settings that all shards of a cluster share. Without a cluster, the store's own. */
-  ofAll: Settings;
   /** Returns the last trusted calendar time, or else the time of the newest row, or `wallMs` for an empty store. */
   trustedTimeMs(wallMs: number): Promise<number>;
   saveTrustedTime(wallMs: number): Promise<void>;
@@ -114,8 +109,7 @@ export async function openStore(
     databaseUrl === undefined
       ? await openSqlite(dataDir, log)
       : await openPostgres({ ...place, databaseUrl }, { mark, log, onStandby, time });
-  const shared = place.shard === undefined ? db : db.withPlugin(new TablesOfAll(SHARED_SETTINGS));
-  const registry = new RegistryStore(shared, inShard);
+  const registry = new RegistryStore(db);
   const prepare = async () => {
     await seed?.(registry);
     await checkAtStart(db, place, { mark, log }, deliveriesFor);
@@ -139,10 +133,10 @@ export async function openStore(
     search: new Search(db, log, history),
     callbacks: new CallbackStore(db, log),
     knownLogins: new KnownLoginStore(db),
-    enrolmentRequests: new EnrolmentRequestStore(shared),
+    enrolmentRequests: new EnrolmentRequestStore(db),
     history,
-    boxSecrets: new BoxSecretStore(shared),
-    adminTokens: new AdminTokenStore(shared),
+    boxSecrets: new BoxSecretStore(db),
+    adminTokens: new AdminTokenStore(db),
     registry,
     setting,
     replaceSetting,
@@ -154,15 +148,6 @@ export async function openStore(
       for (const payment of stored) mark.move(payment);
       return result;
     },
-    ofShard: (index) => {
-      const there = inShard(db, index);
-      return {
-        orders: new OrderStore(there, log),
-        paymentRequests: new PaymentRequestStore(there, log),
-        credits: new CreditStore(there, log, history),
-      };
-    },
-    ofAll: settingsIn(shared),
     trustedTimeMs: async (wallMs) => {
       const newestMs = await newestRowMs(db);
       return Number(await setting(TRUSTED_TIME, () => String(newestMs ?? wallMs)));
@@ -180,10 +165,6 @@ export async function openStore(
       mark.close();
     },
   };
-}
-
-function inShard(db: Kysely<Tables>, index: number): Kysely<Tables> {
-  return db.withSchema(schemaOf(index));
 }
 
 function settingsIn(db: Kysely<Tables>): Settings {
@@ -246,7 +227,7 @@ async function openPostgres(
   place: StorePlace & { databaseUrl: string },
   { mark, log, onStandby, time }: { mark: HighWaterMark; log: Logger } & Pick<StoreHooks, 'onStandby' | 'time'>,
 ): Promise<OpenDatabase> {
-  const { databaseUrl, standby = false, shard } = place;
+  const { databaseUrl, standby = false, sharing } = place;
   const { DatabaseInUseError, postgresDatabase, postgresProblem } = await import('./engines/postgres.ts');
   const problem = (error: unknown) => postgresProblem(databaseUrl, error);
   const backup = async () => {
@@ -255,12 +236,11 @@ async function openPostgres(
   const guard = new LedgerGuard(place, mark, log);
   let waits = false;
   for (;;) {
-    const { dialect, register, superseded } = postgresDatabase(databaseUrl, { guard, time, log, shard });
+    const { dialect, register, superseded } = postgresDatabase(databaseUrl, { guard, time, log, sharing });
     try {
-      const db = await migrated(dialect, register, shard && schemaOf(shard.index));
+      const db = await migrated(dialect, register);
       if (waits) log.info('store-taken-over');
-      const whole = shard === undefined ? db : db.withPlugin(new TablesOfAll(REGISTRY_TABLES));
-      return { db: whole, assertInPlace: () => undefined, problem, backup, superseded };
+      return { db, assertInPlace: () => undefined, problem, backup, superseded };
     } catch (error) {
       // Each round waits some seconds for the lock.
       if (!(standby && error instanceof DatabaseInUseError)) throw problem(error);
@@ -274,16 +254,11 @@ async function openPostgres(
 }
 
 /** Opens and migrates a database, then writes to it. */
-async function migrated(
-  dialect: Dialect,
-  write: (db: Kysely<Tables>) => Promise<void>,
-  migrationTableSchema?: string,
-): Promise<Kysely<Tables>> {
+async function migrated(dialect: Dialect, write: (db: Kysely<Tables>) => Promise<void>): Promise<Kysely<Tables>> {
   const db = new Kysely<Tables>({ dialect });
   const provider = { getMigrations: async () => MIGRATIONS };
-  const place = migrationTableSchema === undefined ? {} : { migrationTableSchema };
   try {
-    const { error } = await new Migrator({ db, provider, ...place }).migrateToLatest();
+    const { error } = await new Migrator({ db, provider }).migrateToLatest();
     if (error !== undefined) throw error;
     await write(db);
     return db;

@@ -3,9 +3,9 @@ import pg, { type ClientBase } from 'pg';
 import { ConfigError, MissingPeerError } from '../../../lib/errors.ts';
 import type { LedgerGuard } from '../integrity/ledger-guard.ts';
 import type { Tables } from '../schema/tables.ts';
-import type { StoreShard } from '../store-files.ts';
 import { COMMIT_IN_MEMORY, DURABLE, type LockHolder } from './lock-holder.ts';
 import type { OwnSessions } from './own-sessions.ts';
+import type { StoreSharing } from './store-sharing.ts';
 
 /** The server cancels a statement after the first time. The gateway stops waiting for an answer after the second. */
 const STATEMENT_TIMEOUT_MS = 5000;
@@ -14,8 +14,6 @@ export const ANSWER_TIMEOUT_MS = 6000;
 const KEEPALIVE = { idleSeconds: 3, intervalSeconds: 2, probes: 2, silentMs: 7000 };
 /** This is longer than the keepalive, so that the next gateway gets the lock. */
 const LOCK_WAIT_MS = 8000;
-/** For a shard. The cluster ends the session of a member that is gone, and asks again. */
-const SHARD_LOCK_WAIT_MS = 500;
 /** A gateway that held the lock waits for its own earlier session to end. Any other holder has taken over. */
 const REGAIN_WAIT_MS = 2000;
 const LOCK_ANSWER_TIMEOUT_MS = LOCK_WAIT_MS + 2000;
@@ -24,14 +22,6 @@ const IDLE_SESSION_MS_MAX = 10_000;
 
 /** "paybox" in ASCII. */
 const LOCK_KEY = 0x70_61_79_62_6f_78n;
-const SHARD_BITS = 16n;
-
-/** Returns the key of the advisory lock for a database, or for one shard in it. */
-export function lockKeyOf(shard: number | undefined): string {
-  return String(shard === undefined ? LOCK_KEY : (LOCK_KEY << SHARD_BITS) + BigInt(shard));
-}
-/** The schema with the members of a cluster. */
-export const CLUSTER_SCHEMA = 'cluster';
 /** A SQLSTATE. */
 const LOCK_NOT_AVAILABLE = '55P03';
 
@@ -42,7 +32,7 @@ interface SessionDeps {
   holder: LockHolder;
   own: OwnSessions;
   guard: LedgerGuard;
-  shard: StoreShard | undefined;
+  sharing: StoreSharing | undefined;
 }
 
 /** Returns the name of a database for messages, as `host:port/database`. */
@@ -72,21 +62,19 @@ export async function limitSession(client: ClientBase): Promise<void> {
  */
 export async function beginSession(
   client: ClientBase,
-  { databaseUrl, holder, own, guard, shard }: SessionDeps,
+  { databaseUrl, holder, own, guard, sharing }: SessionDeps,
 ): Promise<void> {
   const db = queriesOver(client);
   holder.watch(client);
   await limitSession(client);
   await refuseStandby(client, databaseUrl);
-  if (shard === undefined && !holder.registered) await refuseCluster(client, databaseUrl);
-  const firstWaitMs = shard === undefined ? LOCK_WAIT_MS : SHARD_LOCK_WAIT_MS;
-  const lockTimeoutMs = holder.registered ? REGAIN_WAIT_MS : firstWaitMs;
+  const lockTimeoutMs = holder.registered ? REGAIN_WAIT_MS : LOCK_WAIT_MS;
   await client.query(`set statement_timeout = 0; set lock_timeout = ${lockTimeoutMs}`);
   await own.begin(client);
   // The holder is checked before the wait for the lock, so that a superseded gateway knows at once, and again after it.
   // A database that lacks payments may be an older copy with another holder. That is not a takeover.
   if (holder.registered && (await guard.check(db, false))) await holder.check(client);
-  await lock(client, { databaseUrl, own, shard }).catch((error: unknown) => {
+  await lock(client, { databaseUrl, own, sharing }).catch((error: unknown) => {
     throw holder.registered && error instanceof DatabaseInUseError ? holder.supersede() : error;
   });
   await client.query(`set statement_timeout = ${STATEMENT_TIMEOUT_MS}; set lock_timeout = 0`);
@@ -117,27 +105,20 @@ async function refuseStandby(client: ClientBase, databaseUrl: string): Promise<v
   throw new MissingPeerError(what, 'name the primary in databaseUrl, or promote this server');
 }
 
-/** Refuses the database of a cluster for a gateway alone. */
-async function refuseCluster(client: ClientBase, databaseUrl: string): Promise<void> {
-  const { rows } = await client.query('select 1 from pg_namespace where nspname = $1', [CLUSTER_SCHEMA]);
-  if (rows.length === 0) return;
-  const what = `databaseUrl: ${nameOf(databaseUrl)} is the database of a cluster`;
-  throw new ConfigError(what, 'give this gateway a database of its own, or make it a member with cluster.advertise');
-}
-
 async function lock(
   client: ClientBase,
-  { databaseUrl, own, shard }: Omit<SessionDeps, 'holder' | 'guard'>,
+  { databaseUrl, own, sharing }: Omit<SessionDeps, 'holder' | 'guard'>,
 ): Promise<void> {
   const timeout = { query_timeout: LOCK_ANSWER_TIMEOUT_MS };
-  const key = lockKeyOf(shard?.index);
+  const key = String(LOCK_KEY);
+  const how = sharing === undefined ? 'pg_advisory_lock' : 'pg_advisory_lock_shared';
   try {
-    await client.query({ text: 'select pg_advisory_lock($1)', values: [key], ...timeout });
+    await client.query({ text: `select ${how}($1)`, values: [key], ...timeout });
   } catch (error) {
     if (!(error instanceof pg.DatabaseError) || error.code !== LOCK_NOT_AVAILABLE) throw error;
     await own.assertRival(client, key);
     throw new DatabaseInUseError(
-      `databaseUrl: another gateway uses ${shard === undefined ? '' : `shard ${shard.index} of `}${nameOf(databaseUrl)}`,
+      `databaseUrl: another gateway uses ${nameOf(databaseUrl)}`,
       'stop the other gateway, give this one a database of its own, or set standby: true to wait for its turn',
     );
   }

@@ -6,7 +6,6 @@ import type { Logger } from '../../../lib/log.ts';
 import { HostResolver } from '../../../lib/resolver.ts';
 import type { LedgerGuard } from '../integrity/ledger-guard.ts';
 import type { Tables } from '../schema/tables.ts';
-import type { StoreShard } from '../store-files.ts';
 import { type DatabaseClock, NOW_MS_SQL } from './database-clock.ts';
 import { GroupCommit } from './group-commit.ts';
 import { COMMIT_IN_MEMORY, LockHolder } from './lock-holder.ts';
@@ -16,7 +15,7 @@ import { DurablePostgresDialect } from './postgres-dialect.ts';
 import { secondConnection } from './postgres-second.ts';
 import { ANSWER_TIMEOUT_MS, beginSession, nameOf } from './postgres-session.ts';
 import { WriterConnection } from './postgres-writer.ts';
-import { applicationOf, schemaOf } from './shard-schema.ts';
+import type { StoreSharing } from './store-sharing.ts';
 
 export { DatabaseInUseError } from './postgres-session.ts';
 
@@ -43,7 +42,7 @@ interface PostgresParts {
   /** Compared with the database at each heartbeat. */
   time: DatabaseClock | undefined;
   log: Logger;
-  shard: StoreShard | undefined;
+  sharing: StoreSharing | undefined;
 }
 
 export interface PostgresDatabase {
@@ -56,7 +55,7 @@ export interface PostgresDatabase {
 }
 
 /**
- * Opens a PostgreSQL database, or one shard in it.
+ * Opens a PostgreSQL database.
  *
  * Theory. A gateway holds an advisory lock on one connection, and runs every query on it. The server releases the lock
  * with the session, so at any moment at most one gateway can write. The next query reopens a lost connection.
@@ -70,8 +69,8 @@ export interface PostgresDatabase {
  * Tried and failed. A gateway counted its own session, which hung at the server, as another gateway, and ended. So
  * OwnSessions knows all sessions of this run.
  */
-export function postgresDatabase(databaseUrl: string, { guard, time, log, shard }: PostgresParts): PostgresDatabase {
-  const name = shard === undefined ? nameOf(databaseUrl) : `shard ${shard.index} of ${nameOf(databaseUrl)}`;
+export function postgresDatabase(databaseUrl: string, { guard, time, log, sharing }: PostgresParts): PostgresDatabase {
+  const name = nameOf(databaseUrl);
   const holder = new LockHolder(name);
   const own = new OwnSessions();
   const server = new ServerIdentity(name, log);
@@ -79,7 +78,7 @@ export function postgresDatabase(databaseUrl: string, { guard, time, log, shard 
   // This is not the resolver for partners, because their slow lookups must not delay the store.
   const names = new HostResolver({ clock: systemClock });
   const sockets = new NamedSockets(names);
-  const config = configOf(databaseUrl, sockets, shard);
+  const config = configOf(databaseUrl, sockets, sharing);
   const writer = new WriterConnection({
     name,
     config,
@@ -89,7 +88,7 @@ export function postgresDatabase(databaseUrl: string, { guard, time, log, shard 
     log,
     closing: closing.signal,
     begin: async (client) => {
-      await beginSession(client, { databaseUrl, holder, own, guard, shard });
+      await beginSession(client, { databaseUrl, holder, own, guard, sharing });
       commits.writerOpened();
       if (!guard.isRefusing) await server.see(client);
     },
@@ -152,15 +151,14 @@ export function postgresDatabase(databaseUrl: string, { guard, time, log, shard 
   };
 }
 
-function configOf(databaseUrl: string, sockets: NamedSockets, shard: StoreShard | undefined): pg.ClientConfig {
+function configOf(databaseUrl: string, sockets: NamedSockets, sharing: StoreSharing | undefined): pg.ClientConfig {
   return {
     connectionString: databaseUrl,
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
     query_timeout: ANSWER_TIMEOUT_MS,
     keepAlive: true,
     stream: () => sockets.make(),
-    ...(shard && { options: `-c search_path=${schemaOf(shard.index)}` }),
-    application_name: shard === undefined ? 'paybox-gateway' : applicationOf(shard),
+    application_name: sharing?.application ?? 'paybox-gateway',
     types: {
       getTypeParser: (oid: number, format?: 'text' | 'binary') =>
         oid === INT8 ? Number : pg.types.getTypeParser(oid, format),

@@ -15,15 +15,15 @@ import { crc32 } from 'node:zlib';
 import { ConfigError, reasonOf } from '../../../lib/errors.ts';
 import { readFileNow } from '../../../lib/files.ts';
 import type { Logger } from '../../../lib/log.ts';
-import type { StoreShard } from '../store-files.ts';
+import type { StoreSharing } from '../engines/store-sharing.ts';
 import type { LedgerHead } from './ledger.ts';
 import { type AcknowledgedPayment, lineOfPayment, paymentsInLines, RecentPayments } from './recent-payments.ts';
 
 export interface StoreLocation {
   dataDir: string;
   databaseUrl?: string | undefined;
-  /** One shard of the database, in place of a whole one. */
-  shard?: StoreShard | undefined;
+  /** Set if other gateways share the database. */
+  sharing?: StoreSharing | undefined;
 }
 
 const OWNER_ONLY = 0o600;
@@ -36,12 +36,10 @@ const LINES = 2;
 const NO_LINK = '-';
 
 /** Returns the path of the mark of a store, or of another file of the store with this suffix. */
-export function highWaterMarkFile({ dataDir, databaseUrl, shard }: StoreLocation, suffix = '.mark'): string {
+export function highWaterMarkFile({ dataDir, databaseUrl }: StoreLocation, suffix = '.mark'): string {
   if (databaseUrl === undefined) return join(dataDir, `gateway${suffix}`);
   const database = new URL(databaseUrl).pathname.slice(1).replaceAll(/[^\w-]/g, '_');
-  const generation = shard?.generation ? `-${shard.generation}` : '';
-  const part = shard === undefined ? '' : `${generation}-shard-${shard.index}`;
-  return join(dataDir, `gateway-${database}${part}${suffix}`);
+  return join(dataDir, `gateway-${database}${suffix}`);
 }
 
 /** Returns the path of the file by which an admin accepts a loss of this store (PROTOCOL.md, clause STO-3). */

@@ -194,10 +194,10 @@ function textOf({ seq, link }: LedgerHead): string {
 }
 
 /** Returns the name of the store, never with the password. */
-function storeOf({ dataDir, databaseUrl, shard }: StoreLocation): string {
+function storeOf({ dataDir, databaseUrl }: StoreLocation): string {
   if (databaseUrl === undefined) return storeFile(dataDir);
   const { host, pathname } = new URL(databaseUrl);
-  return `${shard === undefined ? '' : `shard ${shard.index} of `}${host}${pathname}`;
+  return `${host}${pathname}`;
 }
 
 export function fixOf(location: StoreLocation): string {

@@ -78,23 +78,17 @@ export interface RegistryReader {
 /** The prefix of a setting, before the name of a source. Its value is the kind of the source. */
 const KIND_OF_SOURCE = 'kind-of-source-';
 
-/** Returns queries in the same transaction that find the rows of another shard, but the same registry. */
-type OfShard = (db: Kysely<Tables>, shard: number) => Kysely<Tables>;
-
 /** Stores partners, accounts, boxes and sources, and the list of their changes. */
 export class RegistryStore implements RegistryReader {
   readonly #db: Kysely<Tables>;
-  readonly #ofShard: OfShard;
 
-  /** `ofShard` is needed if the store is one of several. */
-  constructor(db: Kysely<Tables>, ofShard: OfShard = (own) => own) {
+  constructor(db: Kysely<Tables>) {
     this.#db = db;
-    this.#ofShard = ofShard;
   }
 
   /** Makes all changes of `work`, or none. Transactions run in sequence, because the store has one connection. */
   transaction<T>(work: (registry: RegistryStore) => Promise<T>): Promise<T> {
-    return this.#db.transaction().execute((trx) => work(new RegistryStore(trx, this.#ofShard)));
+    return this.#db.transaction().execute((trx) => work(new RegistryStore(trx)));
   }
 
   async find<Table extends RegistryTable>(table: Table, name: string): Promise<RegistryRow<Table> | undefined> {
@@ -231,9 +225,9 @@ export class RegistryStore implements RegistryReader {
     return this.#keepSetting(`${KIND_OF_SOURCE}${name}`, kind);
   }
 
-  /** Returns whether a box may show an order of this account, at this calendar time. `shard` has the orders. */
-  async isOnBox(bankAccount: string, atMs: number, shard?: number): Promise<boolean> {
-    const open = (shard === undefined ? this.#db : this.#ofShard(this.#db, shard))
+  /** Returns whether a box may show an order of this account, at this calendar time. */
+  async isOnBox(bankAccount: string, atMs: number): Promise<boolean> {
+    const open = this.#db
       .selectFrom('pushes')
       .innerJoin('orders', 'orders.id', 'pushes.order_ref')
       .select('pushes.id')

@@ -1,7 +1,7 @@
 import pg from 'pg';
-import { systemClock, withDeadline } from '../../../lib/clock.ts';
-import type { HostResolver } from '../../../lib/resolver.ts';
-import { NamedSockets } from './named-socket.ts';
+import { systemClock, withDeadline } from '../../lib/clock.ts';
+import type { HostResolver } from '../../lib/resolver.ts';
+import { NamedSockets } from '../store/engines/named-socket.ts';
 
 const CONNECT_TIMEOUT_MS = 2_000;
 const ANSWER_TIMEOUT_MS = 2_000;

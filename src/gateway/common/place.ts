@@ -1,0 +1,191 @@
+import type { Clock } from '../../lib/clock.ts';
+import type { PayboxError } from '../../lib/errors.ts';
+import type { FaultOrder } from '../../protocol/faults.ts';
+import type { ShowBody } from '../../protocol/messages.ts';
+import type { DatabaseClock } from '../store/engines/database-clock.ts';
+import type { StoreSharing } from '../store/engines/store-sharing.ts';
+import type { Topic } from './changes.ts';
+import type { LoginBudgets } from './logins.ts';
+import { type Result, refuse } from './result.ts';
+
+/** News to the other gateways of a database. Each of them hears it, also one that was away for a moment. */
+export type News =
+  /** The registry has changed. */
+  | { about: 'registry' }
+  /** The gateways have another signing key. */
+  | { about: 'signing-key' }
+  /** This box must say hello again. */
+  | { about: 'renew'; box: string; reason: string }
+  /** This box may have lost its right to a session. */
+  | { about: 'expel'; box: string; reason: string; disabled: boolean }
+  /** A fault was ordered at one gateway. It happens at all of them under this id. */
+  | { about: 'fault'; id: string; order: FaultOrder }
+  /** A fault was ended. Without an id, all faults were. */
+  | { about: 'fault-ended'; id: string | null }
+  /** Run `by` reports occurrences of the fault with this id. */
+  | { about: 'occurrence'; id: string; by: string; times: number };
+
+/** A hint spares another gateway a wait. It may be lost or doubled: what it says is in the rows, too. */
+export type Hint =
+  /** These lists have changed. */
+  | { about: 'lists'; topics: Topic[] }
+  /** The store has a new callback for this partner. */
+  | { about: 'callbacks'; partner: string }
+  /** The store has new notices for these boxes. */
+  | { about: 'notices'; boxes: string[] }
+  /** This push must leave the screen of its box. */
+  | { about: 'withdraw'; box: string; pushId: string; why: 'cancelled' | 'paid' | 'timeout' }
+  /** This session has the box now. Any other session of it is over. */
+  | { about: 'session'; box: string; sessionId: string };
+
+/** The questions that one gateway asks another, and their answers. */
+export interface Questions {
+  /** Shows a stored push at a box of that gateway. Answered once the box has confirmed or refused it. */
+  push: { question: { box: string; show: ShowBody }; answer: Result<undefined> };
+  /** Hands over a message that a box has posted at another gateway than the one that has its stream. */
+  post: {
+    question: { box: string; sessionId: string; message: string };
+    answer: { status: number; reason?: string | undefined };
+  };
+  /** Asks for the newest entries of the traffic log, as JSON. */
+  traffic: { question: { path: string }; answer: string };
+}
+export type Ask = keyof Questions;
+
+/** What a gateway does with what others say. */
+export interface Hearing {
+  news(news: News): Promise<void>;
+  hint(hint: Hint): void;
+  answer<K extends Ask>(kind: K, question: Questions[K]['question']): Promise<Questions[K]['answer']>;
+  /** Called when this gateway may have missed hints. It then reads the rows. */
+  mayHaveMissed(): void;
+}
+
+/** A session of a box, as its holder describes it to others. */
+export interface HeldSession {
+  terminalCode: string;
+  sessionId: string;
+  serialNumber: string;
+  agentVersion: string;
+  display: string;
+  transport: string;
+  /** Calendar time, in milliseconds since 1970. */
+  sinceMs: number;
+}
+
+/** A session, and the run of the gateway that holds it. */
+export interface SessionElsewhere extends HeldSession {
+  run: string;
+}
+
+/** The lanes of a database: each gateway has topics of its own at the broker, numbered by its lane (clause LAN-1). */
+export interface Lanes {
+  /** The lane of this gateway. 0 at a gateway alone. */
+  readonly own: number;
+  /** The number of lanes, which the presence names. Undefined at a gateway alone. */
+  readonly count: number | undefined;
+  /** Returns the lane in which a box has its home now. */
+  homeOf(terminalCode: string): number;
+  /** Returns the lanes without a gateway at which this one answers: it sends boxes from there to their homes. */
+  doors(): readonly number[];
+  /** Calls `changed` whenever homes or doors have changed. */
+  watch(changed: () => void): void;
+}
+
+/**
+ * The place of a gateway among those of its database. A gateway alone is the only one there, so nobody who uses a place
+ * asks whether there are others.
+ */
+export interface Place {
+  /** The id of this run. */
+  readonly run: string;
+  readonly lanes: Lanes;
+  /** Undefined if the store belongs to this gateway alone. */
+  readonly sharing: StoreSharing | undefined;
+  /** Wraps the secrets of the registry where dataDir has no key of its own. Undefined at a gateway alone. */
+  readonly vaultKey: Buffer | undefined;
+  /** The calendar of the database. Undefined where the store measures it itself. */
+  readonly time: DatabaseClock | undefined;
+  /** Counts wrong logins at all gateways. Undefined at a gateway alone. */
+  readonly budgets: LoginBudgets | undefined;
+  /** Resolves with an error once others have taken over the work of this run. It must then end at once. */
+  readonly superseded: Promise<PayboxError> | undefined;
+
+  /** Returns a clock whose calendar is the one of the database. */
+  dated(machine: Clock): Clock;
+  /** Begins to hear the others. */
+  begin(hearing: Hearing): void;
+
+  /**
+   * Takes a box for this session, from whoever has it. Settles once that is durable. Rejects when the database does not
+   * answer, or when this run has lost its place.
+   */
+  claim(session: HeldSession): Promise<void>;
+  /** Gives up a box if this session still has it. */
+  release(terminalCode: string, sessionId: string): void;
+  /** Returns the session of a box that another gateway holds. */
+  elsewhere(terminalCode: string): Promise<SessionElsewhere | undefined>;
+  /** Returns the sessions that other gateways hold, of these boxes. */
+  allElsewhere(terminalCodes: readonly string[]): Promise<ReadonlyMap<string, SessionElsewhere>>;
+  /** Returns the codes of boxes that other gateways hold, in their order, at most `limit`. */
+  onlineElsewhere(limit: number): Promise<string[]>;
+  /** Returns those of these sessions, by box, that have lost their box. */
+  lost(sessions: ReadonlyMap<string, { sessionId: string }>): Promise<string[]>;
+
+  /** Records that this gateway has the HTTP stream of a session. */
+  streamOpened(terminalCode: string, sessionId: string): void;
+  streamEnded(sessionId: string): void;
+  /** Returns the run that has the HTTP stream of a session, if it is another one. */
+  streamElsewhere(terminalCode: string, sessionId: string): Promise<string | undefined>;
+
+  /**
+   * Returns whether this gateway does the work of this name. It takes work that nobody does, and keeps it until its run
+   * ends. Never rejects: while the database does not answer, the answer is false.
+   */
+  lease(work: string): Promise<boolean>;
+
+  /** Tells news. Settles once it is stored, or with false if it never will be. */
+  tell(news: News): Promise<boolean>;
+  hint(hint: Hint): void;
+  /** Asks one gateway. Returns undefined without an answer in time. Never rejects. */
+  ask<K extends Ask>(
+    run: string,
+    kind: K,
+    question: Questions[K]['question'],
+    withinMs: number,
+  ): Promise<Questions[K]['answer'] | undefined>;
+  /** Returns the runs of the other gateways. */
+  others(): readonly string[];
+}
+
+/** Returns the place of a gateway that is alone at its store. */
+export function placeAlone(run: string): Place {
+  return {
+    run,
+    lanes: { own: 0, count: undefined, homeOf: () => 0, doors: () => [], watch: () => undefined },
+    sharing: undefined,
+    vaultKey: undefined,
+    time: undefined,
+    budgets: undefined,
+    superseded: undefined,
+    dated: (machine) => machine,
+    begin: () => undefined,
+    claim: async () => undefined,
+    release: () => undefined,
+    elsewhere: async () => undefined,
+    allElsewhere: async () => new Map(),
+    onlineElsewhere: async () => [],
+    lost: async () => [],
+    streamOpened: () => undefined,
+    streamEnded: () => undefined,
+    streamElsewhere: async () => undefined,
+    lease: async () => true,
+    tell: async () => true,
+    hint: () => undefined,
+    ask: async () => undefined,
+    others: () => [],
+  };
+}
+
+/** The answer to a question about a box that is not here any more. */
+export const NOT_HERE = refuse('BOX_OFFLINE', 'the box is not connected');

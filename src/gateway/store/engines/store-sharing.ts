@@ -1,0 +1,9 @@
+/** How a store is shared with other gateways. */
+export interface StoreSharing {
+  /** The name under which this gateway chains its payments. */
+  name: string;
+  /** The run whose row in `cluster.gateways` must exist for each write. */
+  run: string;
+  /** The name of its database sessions. Others end them before they take over. */
+  application: string;
+}
