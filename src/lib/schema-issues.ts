@@ -35,6 +35,8 @@ export interface Checked {
 /** Describes a problem that a schema found, in words for a person. */
 export function expectedBy(issue: z.core.$ZodIssue, checked?: Checked): string {
   if (issue.code === 'unrecognized_keys') {
+    // A schema may say more about a key than that it is unknown.
+    if (!issue.message.startsWith('Unrecognized key')) return issue.message;
     const known = checked === undefined ? [] : keysAt(checked.schema, issue.path, checked.value);
     const shown = issue.keys.slice(0, KEYS_SHOWN_MAX).map((key, _, { length }) => {
       const hint = suggestion(key, known);

@@ -24,6 +24,13 @@ const FULL = {
   boxes: [BOX1],
   partners: [{ username: 'demo', password: 'demo-secret', accounts: [ACCOUNT.bankAccount] }],
 };
+const CLUSTER = {
+  cluster: { name: 'gateway-1.hanoi_A' },
+  databaseUrl: 'postgres://u:p@db.example/paybox',
+  mqtt: null,
+  adminToken: 'c2VjcmV0LW9mLWEtdGVzdC1vbmx5',
+};
+const FORMER = 'any gateway takes any call now: remove advertise, shards and ca';
 const callback = (change: object) => ({
   partners: [{ username: 'demo', password: 'demo-secret', callback: { url: 'http://127.0.0.1:1/', ...change } }],
 });
@@ -189,6 +196,31 @@ describe('the configuration of a gateway', () => {
       expect(problemOf(change)).toContain(expected);
     },
   );
+
+  it('a gateway of a cluster has a name, its database, its broker and a token; it may have open enrolment and boxes of the dialect', () => {
+    expect(problemOf(CLUSTER)).toBe('none');
+    const login = { username: 'boxes', password: 'password-of-this-test' };
+    const vietqrBoxes = { checkSumSalt: 'salt-of-this-test', boxIdSalt: 'id-of-this-test', login };
+    const boxes = [{ ...BOX1, secret: undefined, dialect: 'vietqr', macAddr: 'A0B1C2D3E4F5' }];
+    const open = { enrolment: 'open', mqtt: { url: 'mqtt://127.0.0.1:1' }, vietqrBoxes, boxes };
+    expect(problemOf({ ...CLUSTER, ...open })).toBe('none');
+    expect(problemOf({ ...CLUSTER, cluster: { name: 'Hà Nội' } })).toContain('cluster.name: expected 1 to 32 letters');
+  });
+
+  it.each<[string, object, string]>([
+    ['no name', { cluster: {} }, 'cluster.name: '],
+    ['a name of 33 characters', { cluster: { name: 'a'.repeat(33) } }, 'cluster.name: expected 1 to 32 letters'],
+    ['no database', { databaseUrl: undefined }, 'databaseUrl: expected with cluster'],
+    ['a broker of its own', { mqtt: { embedded: {} } }, 'mqtt: expected the url of a broker that all gateways share'],
+    ['no token of an admin', { adminToken: undefined }, 'adminToken: expected with cluster'],
+    ['trust in its machine', { http: { loopback: 'viewer' } }, 'http.loopback: expected none with cluster'],
+    ['a standby', { standby: true }, 'standby: expected false'],
+    ['the keys of earlier versions', { cluster: { advertise: 'http://10.0.0.5', shards: 4 } }, `cluster: ${FORMER}`],
+    ['one of them', { cluster: { name: 'a', ca: 'ca.pem' } }, `cluster: ${FORMER}`],
+    ['an unknown key', { cluster: { nam: 'a' } }, 'cluster: unknown key nam; did you mean name?'],
+  ])('the configuration of a gateway of a cluster is refused with %s', (_name, change, expected) => {
+    expect(problemOf({ ...CLUSTER, ...change })).toContain(expected);
+  });
 
   it('a configuration of a gateway is refused with at most a few of its problems', () => {
     const boxes = Array.from({ length: 30 }, () => ({ ...BOX1, secret: 'short' }));

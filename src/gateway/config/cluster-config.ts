@@ -1,55 +1,47 @@
 import { z } from 'zod';
-import { HTTP_SCHEMES, isExposed } from '../../lib/tls.ts';
-import { SHARDS_MAX } from '../../protocol/topics.ts';
 import type { Complain } from './boxes-config.ts';
 
-const SHARDS_DEFAULT = 16;
+/** Keys of earlier versions, in which gateways carried calls to each other. */
+const FORMER_KEYS = ['advertise', 'shards', 'ca'];
+const FORMER =
+  'any gateway takes any call now: remove advertise, shards and ca, and give each gateway a name (src/gateway/README.md, Several gateways)';
 
-/** The cluster that a gateway is a member of. */
-export const cluster = z.strictObject({
-  advertise: z
-    .url({ protocol: /^https?$/, error: 'expected an address as http://10.0.0.5:8800' })
-    .describe('the address at which the other members reach this one'),
-  ca: z.string().min(1).max(1000).optional().describe('PEM file with the CA of the other members, for https://'),
-  shards: z
-    .int()
-    .min(1)
-    .max(SHARDS_MAX)
-    .default(SHARDS_DEFAULT)
-    .describe('number of parts that move between members; it cannot change after the first start of the cluster'),
-});
+/** The place of a gateway among those of its database. */
+export const cluster = z.strictObject(
+  {
+    name: z
+      .string()
+      .regex(/^[A-Za-z0-9._-]{1,32}$/, 'expected 1 to 32 letters, digits, dots, underscores and hyphens')
+      .describe('the name of this gateway, which no other one of its database has'),
+  },
+  { error: ({ code, keys }) => (code === 'unrecognized_keys' && isFormer(keys) ? FORMER : undefined) },
+);
 
-/** The keys that decide whether a gateway can be a member of a cluster. */
+function isFormer(keys: unknown): boolean {
+  return Array.isArray(keys) && keys.some((it) => FORMER_KEYS.includes(String(it)));
+}
+
+/** The keys that decide whether a gateway can share its database with others. */
 export interface ClusterKeys {
   cluster?: z.output<typeof cluster> | undefined;
   databaseUrl?: string | undefined;
   standby: boolean;
-  enrolment: string;
   adminToken?: string | undefined;
-  http: { allowPlain: boolean; loopback?: string | undefined };
+  http: { loopback?: string | undefined };
   mqtt: { embedded?: unknown } | null;
-  vietqrBoxes?: unknown;
 }
 
-/** Complains about keys that a member lacks, and about keys that a member must not have. */
+/** Complains about keys that a gateway of a cluster lacks, and about keys that it must not have. */
 export function checkCluster(config: ClusterKeys, complain: Complain): void {
-  const { cluster: member, databaseUrl, standby, enrolment, adminToken, http, mqtt, vietqrBoxes } = config;
-  if (member === undefined) return;
+  const { cluster, databaseUrl, standby, adminToken, http, mqtt } = config;
+  if (cluster === undefined) return;
   const needs = (path: string[], isMet: boolean, message: string) => {
     if (!isMet) complain(path, message);
   };
-  needs(['databaseUrl'], databaseUrl !== undefined, 'expected with cluster: its members share a PostgreSQL database');
-  needs(['mqtt'], mqtt?.embedded === undefined, 'expected the url of a broker that all members share, or null');
-  needs(['adminToken'], adminToken !== undefined, 'expected with cluster: calls come from other members');
+  needs(['databaseUrl'], databaseUrl !== undefined, 'expected with cluster: its gateways share a PostgreSQL database');
+  needs(['mqtt'], mqtt?.embedded === undefined, 'expected the url of a broker that all gateways share, or null');
+  needs(['adminToken'], adminToken !== undefined, 'expected with cluster: any gateway takes the calls of admins');
   const isClosed = ['none', undefined].includes(http.loopback);
-  needs(['http', 'loopback'], isClosed, 'expected none with cluster: calls come from other members');
-  needs(['standby'], !standby, 'expected false: in a cluster every member takes over from every other');
-  needs(['enrolment'], enrolment !== 'open', 'expected code or closed with cluster');
-  needs(
-    ['vietqrBoxes'],
-    vietqrBoxes === undefined,
-    'expected a gateway of its own: boxes of the dialect have no shards',
-  );
-  const plain = isExposed(member.advertise, HTTP_SCHEMES) && !http.allowPlain;
-  needs(['cluster', 'advertise'], !plain, 'expected https:// for another machine, or allowPlain: true in http');
+  needs(['http', 'loopback'], isClosed, 'expected none with cluster: a balancer on this machine passes on any call');
+  needs(['standby'], !standby, 'expected false: in a cluster every gateway takes over from every other');
 }

@@ -119,9 +119,7 @@ export type PartnerConfig = GatewayConfig['partners'][number];
 export type AccountConfig = GatewayConfig['accounts'][number];
 export type BoxConfig = GatewayConfig['boxes'][number];
 
-interface Named
-  extends Omit<ClusterKeys, 'enrolment'>,
-    Pick<LiveConfig, 'mode' | 'sandbox' | 'publicUrl' | 'enrolment' | 'adminToken'> {
+interface Named extends ClusterKeys, Pick<LiveConfig, 'mode' | 'sandbox' | 'publicUrl' | 'enrolment' | 'adminToken'> {
   databaseUrl?: string | undefined;
   standby: boolean;
   http: z.output<typeof httpListener>;
@@ -248,9 +246,6 @@ export async function loadGatewayConfig(path: string): Promise<GatewayConfig> {
     ...config,
     dataDir: resolve(folder, dataDir),
     http: { ...http, tls: absolute(http.tls) },
-    ...(config.cluster?.ca !== undefined && {
-      cluster: { ...config.cluster, ca: resolve(folder, config.cluster.ca) },
-    }),
     mqtt: mqtt && {
       ...mqtt,
       tls: absolute(mqtt.tls),
