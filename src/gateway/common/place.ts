@@ -118,9 +118,9 @@ export interface Place {
 
   /**
    * Takes a box for this session, from whoever has it. Settles once that is durable. Rejects when the database does not
-   * answer, or when this run has lost its place.
+   * answer, or when this run has lost its place. `before`: the run that had the box, undefined if none.
    */
-  claim(session: HeldSession): Promise<void>;
+  claim(session: HeldSession): Promise<{ before: string | undefined }>;
   /** Gives up a box if this session still has it. */
   release(terminalCode: string, sessionId: string): void;
   /** Returns the session of a box that another gateway holds. */
@@ -134,7 +134,7 @@ export interface Place {
 
   /** Records that this gateway has the HTTP stream of a session. */
   streamOpened(terminalCode: string, sessionId: string): void;
-  streamEnded(sessionId: string): void;
+  streamEnded(terminalCode: string, sessionId: string): void;
   /** Returns the run that has the HTTP stream of a session, if it is another one. */
   streamElsewhere(terminalCode: string, sessionId: string): Promise<string | undefined>;
 
@@ -170,7 +170,7 @@ export function placeAlone(run: string): Place {
     superseded: undefined,
     dated: (machine) => machine,
     begin: () => undefined,
-    claim: async () => undefined,
+    claim: async () => ({ before: undefined }),
     release: () => undefined,
     elsewhere: async () => undefined,
     allElsewhere: async () => new Map(),

@@ -6,7 +6,7 @@ import { NamedSockets } from '../store/engines/named-socket.ts';
 const CONNECT_TIMEOUT_MS = 2_000;
 const ANSWER_TIMEOUT_MS = 2_000;
 /**
- * The server cancels a statement before this member stops waiting for it. Nobody would read a later answer, and the
+ * The server cancels a statement before this gateway stops waiting for it. Nobody would read a later answer, and the
  * statement would keep its session busy.
  */
 const STATEMENT_TIMEOUT_MS = 1_800;
@@ -15,7 +15,7 @@ const CLOSE_WAIT_MS = 300;
 /** At most this many queries wait for their turn. One more is refused. */
 const WAITING_MAX = 500;
 
-export interface ClusterSessionDeps {
+export interface DatabaseSessionDeps {
   databaseUrl: string;
   names: HostResolver;
   /** The name of the session in `pg_stat_activity`. */
@@ -23,17 +23,19 @@ export interface ClusterSessionDeps {
   /** Sent on each new connection, before any query. */
   greeting?: string;
   onNotification?(text: string): void;
+  /** Called on each new connection, after the greeting. */
+  onOpened?(): void;
 }
 
-/** Holds one connection of a member to PostgreSQL. Queries run one after the other. A lost connection is reopened. */
-export class ClusterSession {
-  readonly #deps: ClusterSessionDeps;
+/** Holds one connection of a gateway to PostgreSQL. Queries run one after the other. A lost connection is reopened. */
+export class DatabaseSession {
+  readonly #deps: DatabaseSessionDeps;
   readonly #sockets: NamedSockets;
   #client: pg.Client | undefined;
   #last: Promise<unknown> = Promise.resolve();
   #waiting = 0;
 
-  constructor(deps: ClusterSessionDeps) {
+  constructor(deps: DatabaseSessionDeps) {
     this.#deps = deps;
     this.#sockets = new NamedSockets(deps.names);
   }
@@ -72,7 +74,7 @@ export class ClusterSession {
 
   async #open(): Promise<pg.Client> {
     if (this.#client !== undefined) return this.#client;
-    const { databaseUrl, application, greeting, onNotification } = this.#deps;
+    const { databaseUrl, application, greeting, onNotification, onOpened } = this.#deps;
     const client = new pg.Client({
       connectionString: databaseUrl,
       connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
@@ -94,6 +96,7 @@ export class ClusterSession {
       throw error;
     }
     this.#client = client;
+    onOpened?.();
     return client;
   }
 

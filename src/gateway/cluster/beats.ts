@@ -1,0 +1,95 @@
+import type { Clock } from '../../lib/clock.ts';
+import { reasonOf, systemCodeOf } from '../../lib/errors.ts';
+import type { Logger } from '../../lib/log.ts';
+import type { DatabaseClock } from '../store/engines/database-clock.ts';
+import { differing } from './differences.ts';
+import type { Member, Membership, View } from './membership.ts';
+import { GONE_MS, RUN_GONE } from './tables.ts';
+
+/** A run says in this interval that it lives. */
+export const BEAT_MS = 500;
+
+interface BeatsDeps {
+  clock: Clock;
+  log: Logger;
+  time: DatabaseClock;
+  member: Member;
+  membership: Membership;
+  /** Returns the number of box sessions that this run holds. */
+  sessions(): number;
+  /** Called after each beat with the gateways that live. */
+  seen(view: View): Promise<void>;
+  /** Called once this run is gone. */
+  superseded(): void;
+}
+
+/** Says again and again that this run lives, reads which others do, and buries those that are gone. */
+export class Beats {
+  readonly #deps: BeatsDeps;
+  readonly #over = new AbortController();
+  #running: Promise<void> = Promise.resolve();
+  #told: readonly string[] = [];
+  /** The newest view. Undefined while the database does not answer. */
+  view: View | undefined;
+
+  constructor(deps: BeatsDeps) {
+    this.#deps = deps;
+  }
+
+  /** Makes the first beat, and continues. Rejects when the database does not answer the first one. */
+  async begin(): Promise<void> {
+    await this.#beat(false);
+    this.#running = this.#run();
+  }
+
+  async end(): Promise<void> {
+    this.#over.abort();
+    await this.#running;
+  }
+
+  async #run(): Promise<void> {
+    const { clock, log } = this.#deps;
+    let seenAtMs = clock.monotonicMs();
+    let lostAtMs: number | undefined;
+    while (!this.#over.signal.aborted) {
+      await clock.sleep(BEAT_MS, this.#over.signal);
+      if (this.#over.signal.aborted) return;
+      const nowMs = clock.monotonicMs();
+      // After the database was lost, or this process has slept, all others look gone until they were seen again.
+      if (nowMs - seenAtMs > GONE_MS) lostAtMs = nowMs;
+      const mayBury = lostAtMs === undefined || nowMs - lostAtMs > GONE_MS;
+      try {
+        await this.#beat(mayBury);
+        seenAtMs = clock.monotonicMs();
+        if (mayBury) lostAtMs = undefined;
+      } catch (error) {
+        if (systemCodeOf(error) === RUN_GONE) return this.#deps.superseded();
+        if (this.view !== undefined) log.warn('cluster-database-lost', { reason: reasonOf(error) });
+        this.view = undefined;
+        lostAtMs = clock.monotonicMs();
+      }
+    }
+  }
+
+  async #beat(mayBury: boolean): Promise<void> {
+    const { member, membership, time, sessions, seen, superseded, log } = this.#deps;
+    if (!(await membership.beSeen(member.run, sessions(), time))) return superseded();
+    const view = await membership.view();
+    this.view = view;
+    this.#tellDifferences(view);
+    await seen(view);
+    if (!mayBury) return;
+    for (const run of view.gone) {
+      if (await membership.bury(run)) log.info('gateway-buried', { run });
+    }
+  }
+
+  /** Logs each difference between gateways once. An admin has to correct it. */
+  #tellDifferences(view: View): void {
+    const told = differing(this.#deps.member, view).map(
+      (name) => `gateway ${name} has other accounts, boxes, partners or settings in its file`,
+    );
+    for (const reason of told) if (!this.#told.includes(reason)) this.#deps.log.warn('gateways-mismatched', { reason });
+    this.#told = told;
+  }
+}

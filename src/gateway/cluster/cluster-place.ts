@@ -1,0 +1,245 @@
+import type { Clock } from '../../lib/clock.ts';
+import { PayboxError } from '../../lib/errors.ts';
+import type { Ask, Hearing, HeldSession, Hint, News, Place, Questions, SessionElsewhere } from '../common/place.ts';
+import type { GatewayDeps } from '../common/world.ts';
+import type { DatabaseClock } from '../store/engines/database-clock.ts';
+import type { StoreSharing } from '../store/engines/store-sharing.ts';
+import { Beats } from './beats.ts';
+import type { DatabaseSession } from './database-session.ts';
+import { type Claimed, Holdings } from './holdings.ts';
+import { ClusterLanes } from './lanes.ts';
+import { SharedBudgets } from './login-budgets.ts';
+import type { Member, Membership, SeenMember, View } from './membership.ts';
+import { Newsstand } from './newsstand.ts';
+import { applicationOf, NEWS_ARRIVED } from './tables.ts';
+import { Voice } from './voice.ts';
+
+interface PlaceParts {
+  member: Member;
+  lane: number;
+  generation: string;
+  vaultKey: Buffer;
+  time: DatabaseClock;
+  membership: Membership;
+  sessions: Record<'beats' | 'leases' | 'voice', DatabaseSession>;
+  /** Whether boxes come over MQTT. Without it no lane needs a door. */
+  hasLanes: boolean;
+}
+
+/** The place of a gateway that shares its database with others. README.md in this folder has the theory. */
+export class ClusterPlace implements Place {
+  readonly run: string;
+  readonly lanes: ClusterLanes;
+  readonly sharing: StoreSharing;
+  readonly vaultKey: Buffer;
+  readonly time: DatabaseClock;
+  readonly budgets: SharedBudgets;
+  readonly #parts: PlaceParts;
+  readonly #deps: GatewayDeps;
+  readonly #superseded = Promise.withResolvers<PayboxError>();
+  readonly #beats: Beats;
+  readonly #voice: Voice;
+  readonly #news: Newsstand;
+  readonly #holdings: Holdings;
+  /** The run that does each work, as far as this one knows. */
+  readonly #works = new Map<string, string>();
+  #hearing: Hearing | undefined;
+  #sessions = 0;
+
+  constructor(parts: PlaceParts, deps: GatewayDeps) {
+    const { member, lane, generation, sessions, membership, time } = parts;
+    const { clock, log, random } = deps;
+    const { run, name } = member;
+    this.#parts = parts;
+    this.#deps = deps;
+    this.run = run;
+    this.lanes = new ClusterLanes(lane);
+    this.sharing = { name, run, application: applicationOf(run), generation };
+    this.vaultKey = parts.vaultKey;
+    this.time = time;
+    const superseded = () => this.#supersede();
+    this.#voice = new Voice(run, sessions.voice, { clock, random, log });
+    this.#news = new Newsstand(run, sessions.beats, log);
+    this.#holdings = new Holdings(run, sessions.leases, superseded);
+    this.budgets = new SharedBudgets({
+      clock,
+      run,
+      gateways: () => this.members().length,
+      tell: (told) => this.#voice.wrongLogin(told),
+    });
+    this.#beats = new Beats({
+      clock,
+      log,
+      time,
+      member,
+      membership,
+      sessions: () => this.#sessions,
+      seen: (view) => this.#see(view),
+      superseded,
+    });
+  }
+
+  get superseded(): Promise<PayboxError> {
+    return this.#superseded.promise;
+  }
+
+  /** Makes the first beat, and begins to listen. */
+  async enter(): Promise<void> {
+    await this.#beats.begin();
+    await this.#parts.sessions.voice.query('select 1');
+  }
+
+  dated(machine: Clock): Clock {
+    const { time } = this;
+    return {
+      wallMs: () => time.dating(machine).wallMs(),
+      monotonicMs: () => machine.monotonicMs(),
+      sleep: (ms, signal) => machine.sleep(ms, signal),
+    };
+  }
+
+  begin(hearing: Hearing): void {
+    this.#hearing = hearing;
+    const { log } = this.#deps;
+    this.#news.begin((news) => {
+      hearing
+        .news(news)
+        .catch((error: unknown) => log.warn('news-failed', { about: news.about, reason: String(error) }));
+    });
+    this.#voice.begin({
+      hint: (hint) => hearing.hint(hint),
+      answer: (kind, question) => hearing.answer(kind, question as Questions[Ask]['question']),
+      wrongLogin: (told) => this.budgets.heard(told),
+    });
+  }
+
+  /** Takes a notification of the database. */
+  heard(payload: string): void {
+    if (payload === NEWS_ARRIVED) void this.#news.read().catch(() => undefined);
+    else void this.#voice.heard(payload);
+  }
+
+  /** Called when notifications may have been lost. */
+  mayHaveMissed(): void {
+    void this.#news.read().catch(() => undefined);
+    this.#hearing?.mayHaveMissed();
+  }
+
+  async claim(session: HeldSession): Promise<Claimed> {
+    const claimed = await this.#holdings.claim(session);
+    const { terminalCode: box, sessionId } = session;
+    if (claimed.before !== undefined && claimed.before !== this.run) this.hint({ about: 'session', box, sessionId });
+    return claimed;
+  }
+
+  release(terminalCode: string, sessionId: string): void {
+    // A row that stays is corrected by the next claim, or ends with this run.
+    void this.#holdings.release(terminalCode, sessionId).catch(() => undefined);
+  }
+
+  elsewhere(terminalCode: string): Promise<SessionElsewhere | undefined> {
+    return this.#holdings.lookUp(terminalCode);
+  }
+
+  allElsewhere(terminalCodes: readonly string[]): Promise<ReadonlyMap<string, SessionElsewhere>> {
+    return this.#holdings.elsewhere(terminalCodes);
+  }
+
+  onlineElsewhere(limit: number): Promise<string[]> {
+    return this.#holdings.onlineElsewhere(limit);
+  }
+
+  async lost(sessions: ReadonlyMap<string, { sessionId: string }>): Promise<string[]> {
+    this.#sessions = sessions.size;
+    const own = await this.#holdings.own();
+    return [...sessions].flatMap(([code, { sessionId }]) => (own.get(code) === sessionId ? [] : [code]));
+  }
+
+  streamOpened(terminalCode: string, sessionId: string): void {
+    void this.#holdings.openStream(terminalCode, sessionId).catch(() => undefined);
+  }
+
+  streamEnded(terminalCode: string, sessionId: string): void {
+    void this.#holdings.endStream(terminalCode, sessionId).catch(() => undefined);
+  }
+
+  streamElsewhere(terminalCode: string, sessionId: string): Promise<string | undefined> {
+    return this.#holdings.streamElsewhere(terminalCode, sessionId);
+  }
+
+  async lease(work: string): Promise<boolean> {
+    const known = this.#works.get(work);
+    if (known === this.run) return true;
+    // While its run lives, nobody else can have the work.
+    if (known !== undefined && this.members().some(({ run }) => run === known)) return false;
+    const holder = await this.#holdings.takeWork(work).catch(() => undefined);
+    if (holder === undefined) this.#works.delete(work);
+    else this.#works.set(work, holder);
+    return holder === this.run;
+  }
+
+  tell(news: News): Promise<boolean> {
+    return this.#news.tell(news);
+  }
+
+  hint(hint: Hint): void {
+    if (this.others().length > 0) this.#voice.hint(hint);
+  }
+
+  ask<K extends Ask>(
+    run: string,
+    kind: K,
+    question: Questions[K]['question'],
+    withinMs: number,
+  ): Promise<Questions[K]['answer'] | undefined> {
+    return this.#voice.ask(run, kind, question, withinMs);
+  }
+
+  others(): readonly string[] {
+    return this.members().flatMap(({ run }) => (run === this.run ? [] : [run]));
+  }
+
+  /** Returns the gateways that live, as the database has last said. */
+  members(): readonly SeenMember[] {
+    return this.#beats.view?.members ?? [];
+  }
+
+  /** Sends boxes to other homes from now on. */
+  async beginToLeave(): Promise<void> {
+    await this.#parts.membership.beginToLeave(this.run).catch(() => undefined);
+  }
+
+  async close(): Promise<void> {
+    await this.#beats.end();
+    this.#news.close();
+  }
+
+  async #see(view: View): Promise<void> {
+    await this.#news.read();
+    await this.#news.flush();
+    this.lanes.see(view, await this.#doorsOf(view));
+  }
+
+  /** Takes the doors of lanes without a gateway, and gives up those of lanes that have one again. */
+  async #doorsOf(view: View): Promise<number[]> {
+    if (!this.#parts.hasLanes) return [];
+    const open = ClusterLanes.withoutGateway(view);
+    for (const lane of this.lanes.doors().filter((it) => !open.includes(it))) {
+      this.#works.delete(doorOf(lane));
+      await this.#holdings.giveUpWork(doorOf(lane));
+    }
+    const doors: number[] = [];
+    for (const lane of open) if (await this.lease(doorOf(lane))) doors.push(lane);
+    return doors;
+  }
+
+  #supersede(): void {
+    const what = 'other gateways have taken over the work of this one, because it did not answer';
+    const fix = 'it has written nothing since; it begins again by itself';
+    this.#superseded.resolve(new PayboxError('STORAGE_FAULT', `${what}: ${fix}`, { severity: 'fatal', fix }));
+  }
+}
+
+function doorOf(lane: number): string {
+  return `door/${lane}`;
+}

@@ -1,0 +1,43 @@
+import { createHash } from 'node:crypto';
+import { ConfigError } from '../../lib/errors.ts';
+import { vaultFileId } from '../common/vault.ts';
+import type { GatewayConfig } from '../config/config.ts';
+import type { Member, View } from './membership.ts';
+
+/** Returns a digest of the settings that all gateways should share: accounts, boxes, partners, tokens, times. */
+export function fileDigest(config: GatewayConfig): string {
+  // Addresses, ports and folders may differ between gateways.
+  const {
+    cluster: _cluster,
+    dataDir: _dataDir,
+    databaseUrl: _databaseUrl,
+    http: _http,
+    mqtt: _mqtt,
+    ...shared
+  } = config;
+  return createHash('sha256')
+    .update(JSON.stringify(Object.entries(shared).sort()))
+    .digest('base64url');
+}
+
+/** Returns the settings that must be equal at all gateways, because any of them may answer any call. */
+export async function mustBeAlike({ basePath, mode, dataDir }: GatewayConfig): Promise<Member['alike']> {
+  return { basePath, mode, 'registry.key in dataDir': (await vaultFileId(dataDir)) ?? 'none' };
+}
+
+/** Throws ConfigError when another gateway has another value of such a setting. */
+export function refuseUnlike(member: Member, { members }: View): void {
+  for (const { name, alike } of members) {
+    for (const [key, value] of name === member.name ? [] : Object.entries(alike)) {
+      const own = member.alike[key];
+      if (own === undefined || own === value) continue;
+      const what = `${key}: expected ${value}, as the gateway ${name} has it, not ${own}`;
+      throw new ConfigError(what, 'all gateways of a database have it alike; to change it, stop them all first');
+    }
+  }
+}
+
+/** Returns the names of gateways whose configuration differs. The file of the one that started last is in force. */
+export function differing(member: Member, { members }: View): string[] {
+  return members.filter(({ file }) => file !== member.file).map(({ name }) => name);
+}

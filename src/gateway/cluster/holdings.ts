@@ -1,0 +1,193 @@
+import pg from 'pg';
+import type { HeldSession, SessionElsewhere } from '../common/place.ts';
+import type { DatabaseSession } from './database-session.ts';
+import { Gathered } from './gather.ts';
+
+const AT_ONCE_MAX = 500;
+/** The SQLSTATE of a row that refers to a run that is gone. */
+const FOREIGN_KEY = '23503';
+
+interface SessionRow {
+  terminal_code: string;
+  run: string;
+  session_id: string;
+  serial_number: string;
+  agent_version: string;
+  display: string;
+  transport: string;
+  since_ms: number;
+}
+
+/** What a claim found: the run that had the box, or undefined if nobody had it. */
+export interface Claimed {
+  before: string | undefined;
+}
+
+/** Reads and writes the leases of boxes, streams and work. Everything that a run has ends with its row. */
+export class Holdings {
+  readonly #run: string;
+  readonly #database: DatabaseSession;
+  readonly #superseded: () => void;
+  readonly #claims: Gathered<HeldSession, Claimed>;
+  readonly #lookups: Gathered<string, SessionElsewhere | undefined>;
+  readonly #works: Gathered<string, string | undefined>;
+
+  /** Calls `superseded` when a lease is refused because this run is gone. */
+  constructor(run: string, database: DatabaseSession, superseded: () => void) {
+    this.#run = run;
+    this.#database = database;
+    this.#superseded = superseded;
+    this.#claims = new Gathered(
+      (it) => it.terminalCode,
+      AT_ONCE_MAX,
+      (some) => this.#claim(some),
+    );
+    this.#lookups = new Gathered(
+      (it) => it,
+      AT_ONCE_MAX,
+      async (codes) => {
+        const found = await this.elsewhere(codes);
+        return codes.map((it) => found.get(it));
+      },
+    );
+    this.#works = new Gathered(
+      (it) => it,
+      AT_ONCE_MAX,
+      (some) => this.#take(some),
+    );
+  }
+
+  /** Takes a box for this session, from whoever has it. Settles once that is durable. */
+  claim(session: HeldSession): Promise<Claimed> {
+    return this.#claims.ask(session);
+  }
+
+  async release(terminalCode: string, sessionId: string): Promise<void> {
+    await this.#database.query(
+      'delete from cluster.box_sessions where terminal_code = $1 and run = $2 and session_id = $3',
+      [terminalCode, this.#run, sessionId],
+    );
+  }
+
+  /** Returns the session of a box that another run holds. */
+  lookUp(terminalCode: string): Promise<SessionElsewhere | undefined> {
+    return this.#lookups.ask(terminalCode);
+  }
+
+  /** Returns the sessions of these boxes that other runs hold. */
+  async elsewhere(terminalCodes: readonly string[]): Promise<Map<string, SessionElsewhere>> {
+    const { rows } = await this.#database.query<SessionRow>(
+      'select * from cluster.box_sessions where terminal_code = any($1) and run <> $2',
+      [terminalCodes, this.#run],
+    );
+    return new Map(rows.map((row) => [row.terminal_code, sessionOf(row)]));
+  }
+
+  async onlineElsewhere(limit: number): Promise<string[]> {
+    const { rows } = await this.#database.query<{ terminal_code: string }>(
+      'select terminal_code from cluster.box_sessions where run <> $1 order by terminal_code limit $2',
+      [this.#run, limit],
+    );
+    return rows.map((it) => it.terminal_code);
+  }
+
+  /** Returns the sessions that this run has according to the rows, by box. */
+  async own(): Promise<Map<string, string>> {
+    const { rows } = await this.#database.query<{ terminal_code: string; session_id: string }>(
+      'select terminal_code, session_id from cluster.box_sessions where run = $1',
+      [this.#run],
+    );
+    return new Map(rows.map((it) => [it.terminal_code, it.session_id]));
+  }
+
+  async openStream(terminalCode: string, sessionId: string): Promise<void> {
+    await this.#leased(
+      `insert into cluster.box_streams (terminal_code, session_id, run) values ($1, $2, $3)
+         on conflict (terminal_code, session_id) do update set run = excluded.run`,
+      [terminalCode, sessionId, this.#run],
+    );
+  }
+
+  async endStream(terminalCode: string, sessionId: string): Promise<void> {
+    await this.#database.query(
+      'delete from cluster.box_streams where terminal_code = $1 and session_id = $2 and run = $3',
+      [terminalCode, sessionId, this.#run],
+    );
+  }
+
+  async streamElsewhere(terminalCode: string, sessionId: string): Promise<string | undefined> {
+    const { rows } = await this.#database.query<{ run: string }>(
+      'select run from cluster.box_streams where terminal_code = $1 and session_id = $2 and run <> $3',
+      [terminalCode, sessionId, this.#run],
+    );
+    return rows[0]?.run;
+  }
+
+  /** Takes this work if nobody does it. Returns the run that does it. */
+  takeWork(work: string): Promise<string | undefined> {
+    return this.#works.ask(work);
+  }
+
+  async giveUpWork(work: string): Promise<void> {
+    await this.#database.query('delete from cluster.leases where work = $1 and run = $2', [work, this.#run]);
+  }
+
+  async #claim(sessions: readonly HeldSession[]): Promise<Claimed[]> {
+    const column = (of: (it: HeldSession) => string | number) => sessions.map(of);
+    const { rows } = await this.#leased<{ terminal_code: string; run: string }>(
+      `with before as (select terminal_code, run from cluster.box_sessions where terminal_code = any($2) for update),
+       claimed as (insert into cluster.box_sessions
+         (run, terminal_code, session_id, serial_number, agent_version, display, transport, since_ms)
+         select $1, * from unnest($2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::float8[])
+         on conflict (terminal_code) do update set run = excluded.run, session_id = excluded.session_id,
+           serial_number = excluded.serial_number, agent_version = excluded.agent_version,
+           display = excluded.display, transport = excluded.transport, since_ms = excluded.since_ms)
+       select * from before`,
+      [
+        this.#run,
+        column((it) => it.terminalCode),
+        column((it) => it.sessionId),
+        column((it) => it.serialNumber),
+        column((it) => it.agentVersion),
+        column((it) => it.display),
+        column((it) => it.transport),
+        column((it) => it.sinceMs),
+      ],
+    );
+    const before = new Map(rows.map((it) => [it.terminal_code, it.run]));
+    return sessions.map(({ terminalCode }) => ({ before: before.get(terminalCode) }));
+  }
+
+  async #take(works: readonly string[]): Promise<(string | undefined)[]> {
+    const { rows } = await this.#leased<{ work: string; run: string }>(
+      `with taken as (insert into cluster.leases (work, run) select *, $2 from unnest($1::text[])
+         on conflict do nothing returning work, run)
+       select work, run from taken union select work, run from cluster.leases where work = any($1)`,
+      [works, this.#run],
+    );
+    const runs = new Map(rows.map((it) => [it.work, it.run]));
+    return works.map((it) => runs.get(it));
+  }
+
+  async #leased<Row extends pg.QueryResultRow>(sql: string, values: unknown[]): Promise<pg.QueryResult<Row>> {
+    try {
+      return await this.#database.query<Row>(sql, values);
+    } catch (error) {
+      if (error instanceof pg.DatabaseError && error.code === FOREIGN_KEY) this.#superseded();
+      throw error;
+    }
+  }
+}
+
+function sessionOf(row: SessionRow): SessionElsewhere {
+  return {
+    terminalCode: row.terminal_code,
+    run: row.run,
+    sessionId: row.session_id,
+    serialNumber: row.serial_number,
+    agentVersion: row.agent_version,
+    display: row.display,
+    transport: row.transport,
+    sinceMs: row.since_ms,
+  };
+}

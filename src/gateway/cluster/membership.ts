@@ -1,0 +1,184 @@
+import { ConfigError } from '../../lib/errors.ts';
+import { type DatabaseClock, NOW_MS_SQL } from '../store/engines/database-clock.ts';
+import { nameOf } from '../store/engines/postgres-session.ts';
+import type { DatabaseSession } from './database-session.ts';
+import { applicationOf, GONE_MS, SETUP, SETUP_LOCK } from './tables.ts';
+
+/** The presence of a gateway at a broker can name this many lanes. Lane 0 is nobody's. */
+const LANE_MAX = 1_023;
+/** A gateway waits this long for an earlier run of its name to be gone. */
+const NAME_LOOK_MS = 250;
+const NAME_LOOKS_MAX = 24;
+/** The server has this long to end the sessions of a run that is buried. Otherwise the next beat tries again. */
+const BURY_LOOK_MS = 50;
+const BURY_LOOKS_MAX = 40;
+
+/** A gateway as it describes itself to the others. */
+export interface Member {
+  run: string;
+  name: string;
+  /** A digest of the settings that all gateways should share. */
+  file: string;
+  /** The settings that must be equal at all gateways. A gateway with another value does not join. */
+  alike: Readonly<Record<string, string>>;
+}
+
+/** A gateway as the others see it. */
+export interface SeenMember extends Member {
+  lane: number;
+  /** True if it ends soon: no box has its home there any more. */
+  leaving: boolean;
+  /** How far its clock is ahead of the database's. Null before it knows. */
+  aheadMs: number | null;
+  /** The number of box sessions that it holds. */
+  sessions: number;
+}
+
+/** The gateways of a database at one moment. */
+export interface View {
+  members: readonly SeenMember[];
+  /** The runs that were not seen for too long. */
+  gone: readonly string[];
+  /** The lanes of all names that have ever joined, in order. */
+  lanes: readonly number[];
+}
+
+/** What the tables of a cluster keep for good. */
+export interface ClusterSettings {
+  /** Wraps the secrets of the registry. */
+  secret: string;
+  /** Differs for each restored backup. '' for a database that was never restored. */
+  generation: string;
+}
+
+interface MemberRow extends SeenMember {
+  gone: boolean;
+  silentMs: number;
+}
+
+/** Reads and writes the rows that say which gateways live. */
+export class Membership {
+  readonly #database: DatabaseSession;
+  readonly #databaseUrl: string;
+  readonly #sleep: (ms: number) => Promise<void>;
+
+  constructor(database: DatabaseSession, databaseUrl: string, sleep: (ms: number) => Promise<void>) {
+    this.#database = database;
+    this.#databaseUrl = databaseUrl;
+    this.#sleep = sleep;
+  }
+
+  /** Makes the tables where they are missing. Throws ConfigError for a database of an earlier version's cluster. */
+  async setUp(secret: string): Promise<ClusterSettings> {
+    const old = await this.#database.query(`select 1 from pg_namespace where nspname = 'shard_0'`);
+    if (old.rows.length > 0) {
+      const what = `databaseUrl: ${nameOf(this.#databaseUrl)} has the shards of a cluster of an earlier version`;
+      throw new ConfigError(what, 'stop all gateways, then run paybox takeover --config with this file');
+    }
+    // Without parameters, all statements of one query run in one transaction.
+    await this.#database.query(`select pg_advisory_xact_lock(${SETUP_LOCK}); ${SETUP}`);
+    await this.#database.query('insert into cluster.settings (one, secret) values (1, $1) on conflict do nothing', [
+      secret,
+    ]);
+    const kept = await this.#database.query<ClusterSettings>('select secret, generation from cluster.settings');
+    return kept.rows[0] ?? { secret, generation: '' };
+  }
+
+  /**
+   * Inserts the row of this run. An earlier run of this name is waited for, and buried once it is gone. Throws
+   * ConfigError if it lives. Returns the lane of the name.
+   */
+  async enter({ run, name, file, alike }: Member): Promise<number> {
+    const lane = await this.#laneOf(name);
+    for (let look = 0; look < NAME_LOOKS_MAX; look += 1) {
+      const entered = await this.#database.query(
+        `insert into cluster.gateways (run, name, seen_at, file, alike) values ($1, $2, clock_timestamp(), $3, $4)
+           on conflict (name) do nothing`,
+        [run, name, file, alike],
+      );
+      if (entered.rowCount === 1) return lane;
+      const { gone } = await this.view();
+      for (const it of gone) await this.bury(it);
+      if (gone.length === 0) await this.#sleep(NAME_LOOK_MS);
+    }
+    const what = `cluster.name: a gateway of the name ${name} runs at ${nameOf(this.#databaseUrl)}`;
+    throw new ConfigError(what, 'give each gateway of a database a name of its own');
+  }
+
+  /** Returns the lane of this name. It is the same at each start, so that a broker's rights and boxes fit. */
+  async #laneOf(name: string): Promise<number> {
+    const made = await this.#database.query<{ lane: number }>(
+      `insert into cluster.lanes (lane, name, joined_at)
+         select min(free), $1, clock_timestamp() from generate_series(1, ${LANE_MAX}) as free
+         where free not in (select lane from cluster.lanes) having min(free) is not null
+         on conflict (name) do update set joined_at = excluded.joined_at returning lane`,
+      [name],
+    );
+    const lane = made.rows[0]?.lane;
+    if (lane !== undefined) return lane;
+    const what = `cluster.name: ${LANE_MAX} names have joined at ${nameOf(this.#databaseUrl)}`;
+    throw new ConfigError(what, 'delete the rows of names that are no more from cluster.lanes');
+  }
+
+  /** Says that this run lives. Returns false if it is gone. Rejects without an answer. */
+  async beSeen(run: string, sessions: number, time: DatabaseClock): Promise<boolean> {
+    const seen = await time.measure(() =>
+      this.#database.query<{ now_ms: number }>(
+        `update cluster.gateways set seen_at = clock_timestamp(), ahead_ms = $2, sessions = $3
+           where run = $1 and not gone returning ${NOW_MS_SQL} as now_ms`,
+        [run, time.aheadMs, sessions],
+      ),
+    );
+    return seen !== undefined;
+  }
+
+  async view(): Promise<View> {
+    const { rows } = await this.#database.query<MemberRow>(
+      `select run, name, lane, gone, leaving, file, alike, ahead_ms as "aheadMs", sessions,
+         (extract(epoch from clock_timestamp() - seen_at) * 1000)::float8 as "silentMs"
+         from cluster.gateways join cluster.lanes using (name) order by name`,
+    );
+    const lanes = await this.#database.query<{ lane: number }>('select lane from cluster.lanes order by lane');
+    const isGone = (it: MemberRow) => it.gone || it.silentMs > GONE_MS;
+    return {
+      members: rows.filter((it) => !isGone(it)),
+      gone: rows.filter(isGone).map(({ run }) => run),
+      lanes: lanes.rows.map(({ lane }) => lane),
+    };
+  }
+
+  /**
+   * Ends a run that was not seen for too long: first its right to begin sessions, then its sessions, then its leases.
+   * Any number of gateways may do this at once. Returns whether it is done.
+   */
+  async bury(run: string): Promise<boolean> {
+    const marked = await this.#database.query(
+      `update cluster.gateways set gone = true
+         where run = $1 and (gone or seen_at < clock_timestamp() - interval '${GONE_MS} ms')`,
+      [run],
+    );
+    if (marked.rowCount === 0) return false;
+    for (let look = 0; look < BURY_LOOKS_MAX; look += 1) {
+      const open = await this.#database.query(
+        'select pg_terminate_backend(pid) from pg_stat_activity where application_name = $1',
+        [applicationOf(run)],
+      );
+      if (open.rows.length === 0) {
+        await this.#database.query('delete from cluster.gateways where run = $1', [run]);
+        return true;
+      }
+      await this.#sleep(BURY_LOOK_MS);
+    }
+    return false;
+  }
+
+  /** Tells the others that this run ends soon. */
+  async beginToLeave(run: string): Promise<void> {
+    await this.#database.query('update cluster.gateways set leaving = true where run = $1', [run]);
+  }
+
+  /** Removes this run and all its leases. Its other sessions must have ended. */
+  async leave(run: string): Promise<void> {
+    await this.#database.query('delete from cluster.gateways where run = $1', [run]);
+  }
+}

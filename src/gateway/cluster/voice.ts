@@ -1,0 +1,131 @@
+import { type Clock, withDeadline } from '../../lib/clock.ts';
+import { reasonOf } from '../../lib/errors.ts';
+import type { Logger } from '../../lib/log.ts';
+import type { Random } from '../../lib/random.ts';
+import type { Ask, Hint, Questions } from '../common/place.ts';
+import type { DatabaseSession } from './database-session.ts';
+import { type Said, said, type WrongLogin } from './said.ts';
+import { CHANNEL, channelOf } from './tables.ts';
+
+/** PostgreSQL limits a notification to 8,000 bytes. A longer one names a row of `cluster.texts`. */
+const NOTIFICATION_BYTES_MAX = 7_500;
+/** At most this many notifications wait. Beyond that, the oldest is dropped: what it says is in the rows. */
+const WAITING_MAX = 10_000;
+const AT_ONCE_MAX = 200;
+/** The beginning of a notification that names a row. */
+const ROW = 'row ';
+
+/** Receives what the other gateways say. */
+export interface Ears {
+  hint(hint: Hint): void;
+  answer(kind: Ask, question: unknown): Promise<unknown>;
+  wrongLogin(told: WrongLogin): void;
+}
+
+/**
+ * Says things to the other gateways by notifications of the database, and hears what they say. A notification may be
+ * lost. Whoever relies on one asks again, or reads the rows.
+ */
+export class Voice {
+  readonly #run: string;
+  readonly #database: DatabaseSession;
+  readonly #deps: { clock: Clock; random: Random; log: Logger };
+  readonly #asked = new Map<string, (answer: unknown) => void>();
+  #waiting: { channel: string; text: string }[] = [];
+  #isSaying = false;
+  #ears: Ears | undefined;
+
+  constructor(run: string, database: DatabaseSession, deps: { clock: Clock; random: Random; log: Logger }) {
+    this.#run = run;
+    this.#database = database;
+    this.#deps = deps;
+  }
+
+  /** Begins to pass on what others say. */
+  begin(ears: Ears): void {
+    this.#ears = ears;
+  }
+
+  hint(hint: Hint): void {
+    this.#say(CHANNEL, { by: this.#run, hint });
+  }
+
+  wrongLogin(told: WrongLogin): void {
+    this.#say(CHANNEL, told);
+  }
+
+  /** Asks one run. Returns undefined without an answer in time. */
+  async ask<K extends Ask>(
+    run: string,
+    kind: K,
+    question: Questions[K]['question'],
+    withinMs: number,
+  ): Promise<Questions[K]['answer'] | undefined> {
+    const id = this.#deps.random.uuid();
+    const answered = new Promise<unknown>((resolve) => this.#asked.set(id, resolve));
+    this.#say(channelOf(run), { by: this.#run, ask: kind, id, question });
+    try {
+      return (await withDeadline(this.#deps.clock, withinMs, answered)) as Questions[K]['answer'] | undefined;
+    } finally {
+      this.#asked.delete(id);
+    }
+  }
+
+  /** Takes a notification. Never throws. */
+  async heard(payload: string): Promise<void> {
+    const { log } = this.#deps;
+    try {
+      const text = payload.startsWith(ROW) ? await this.#textOf(payload.slice(ROW.length)) : payload;
+      if (text === undefined) return;
+      const parsed = said.safeParse(JSON.parse(text));
+      if (parsed.success) await this.#take(parsed.data);
+      else log.warn('hint-refused', { reason: 'it was sent by a gateway of another version' });
+    } catch (error) {
+      log.warn('hint-failed', { reason: reasonOf(error) });
+    }
+  }
+
+  async #take(it: Said): Promise<void> {
+    if ('answerTo' in it) return this.#asked.get(it.answerTo)?.(it.answer);
+    if (it.by === this.#run && !('about' in it)) return;
+    if ('about' in it) return this.#ears?.wrongLogin(it);
+    if ('hint' in it) return this.#ears?.hint(it.hint);
+    const answer = await this.#ears?.answer(it.ask, it.question);
+    if (answer !== undefined) this.#say(channelOf(it.by), { answerTo: it.id, answer });
+  }
+
+  async #textOf(id: string): Promise<string | undefined> {
+    const { rows } = await this.#database.query<{ text: string }>('select text from cluster.texts where id = $1', [id]);
+    return rows[0]?.text;
+  }
+
+  #say(channel: string, it: Said): void {
+    this.#waiting.push({ channel, text: JSON.stringify(it) });
+    if (this.#waiting.length > WAITING_MAX) this.#waiting.shift();
+    if (!this.#isSaying) void this.#sayAll();
+  }
+
+  async #sayAll(): Promise<void> {
+    this.#isSaying = true;
+    while (this.#waiting.length > 0) {
+      const some = this.#waiting.splice(0, AT_ONCE_MAX);
+      await this.#sayThese(some).catch((error: unknown) => {
+        this.#deps.log.warn('hints-lost', { count: some.length, reason: reasonOf(error) });
+      });
+    }
+    this.#isSaying = false;
+  }
+
+  async #sayThese(some: readonly { channel: string; text: string }[]): Promise<void> {
+    const isLong = ({ text }: { text: string }) => Buffer.byteLength(text) > NOTIFICATION_BYTES_MAX;
+    for (const { channel, text } of some.filter(isLong)) {
+      await this.#database.query(`select pg_notify($1, '${ROW}' || cluster.keep($2))`, [channel, text]);
+    }
+    const short = some.filter((it) => !isLong(it));
+    if (short.length === 0) return;
+    await this.#database.query(
+      'select pg_notify(channel, text) from unnest($1::text[], $2::text[]) as t (channel, text)',
+      [short.map(({ channel }) => channel), short.map(({ text }) => text)],
+    );
+  }
+}

@@ -1,0 +1,90 @@
+import { expect, it, onTestFinished } from 'vitest';
+import { joinCluster } from '../../src/gateway/cluster/cluster.ts';
+import { OpenParts } from '../../src/gateway/common/open-parts.ts';
+import type { Hearing, Place } from '../../src/gateway/common/place.ts';
+import { parseGatewayConfig } from '../../src/gateway/config/config.ts';
+import { systemClock } from '../../src/lib/clock.ts';
+import { systemRandom } from '../../src/lib/random.ts';
+import { newSecret } from '../../src/protocol/secret.ts';
+import { keptLog } from '../support/kept-log.ts';
+import { eventually, temporaryFolder } from '../support/net.ts';
+import { startPostgres } from '../support/postgres.ts';
+
+const BOX = 'VVB000001';
+
+function sessionOf(sessionId: string) {
+  const facts = { serialNumber: 'VVB900001', agentVersion: '1', display: 'browser', transport: 'http', sinceMs: 1_000.5 };
+  return { terminalCode: BOX, sessionId, ...facts };
+}
+
+async function database(): Promise<string> {
+  const postgres = await startPostgres();
+  return postgres.database();
+}
+
+async function join(databaseUrl: string, name: string) {
+  const config = parseGatewayConfig(
+    {
+      ...{ http: { port: 0 }, mqtt: { url: 'mqtt://127.0.0.1:1' }, dataDir: await temporaryFolder(), databaseUrl },
+      ...{ adminToken: newSecret(systemRandom), cluster: { name }, accounts: [], boxes: [], partners: [] },
+    },
+    'test',
+  ) as Parameters<typeof joinCluster>[0];
+  const { log, lines } = keptLog();
+  const opened = new OpenParts(systemClock, log);
+  onTestFinished(() => opened.close(2_000));
+  const heard: unknown[] = [];
+  const place: Place = await joinCluster(config, { clock: systemClock, random: systemRandom, log }, opened);
+  const hearing: Hearing = {
+    news: async (news) => void heard.push(news),
+    hint: (hint) => void heard.push(hint),
+    answer: async (_kind, question) => ({ status: 202, reason: JSON.stringify(question) }) as never,
+    mayHaveMissed: () => undefined,
+  };
+  place.begin(hearing);
+  return { place, heard, lines, close: () => opened.close(2_000) };
+}
+
+it('SHA-4 a box belongs to the gateway that has claimed it last, and work to the one that took it first', async () => {
+  const url = await database();
+  const [a, b] = [await join(url, 'a'), await join(url, 'b')];
+  await eventually('both to see each other', () => a.place.others().length === 1 && b.place.others().length === 1);
+  expect(await a.place.claim(sessionOf('one'))).toEqual({ before: undefined });
+  expect(await b.place.elsewhere(BOX)).toEqual({ ...sessionOf('one'), run: a.place.run });
+  expect(await a.place.elsewhere(BOX)).toBeUndefined();
+  expect(await b.place.claim(sessionOf('two'))).toEqual({ before: a.place.run });
+  await eventually('the one that lost the box to hear it', () => a.heard.length > 0);
+  expect(a.heard).toEqual([{ about: 'session', box: BOX, sessionId: 'two' }]);
+  expect(await a.place.lost(new Map([[BOX, { sessionId: 'one' }]]))).toEqual([BOX]);
+  expect(await b.place.lost(new Map([[BOX, { sessionId: 'two' }]]))).toEqual([]);
+
+  expect([await a.place.lease('pruning'), await b.place.lease('pruning'), await a.place.lease('pruning')]).toEqual([
+    ...[true, false, true],
+  ]);
+  expect(await a.place.tell({ about: 'registry' })).toBe(true);
+  await eventually('news to arrive', () => b.heard.length > 0);
+  expect(b.heard).toEqual([{ about: 'registry' }]);
+  const long = { box: BOX, sessionId: 'two', message: 'x'.repeat(20_000) };
+  const answer = await a.place.ask(b.place.run, 'post', long, 5_000);
+  expect(JSON.parse(answer?.reason ?? '')).toEqual(long);
+
+  await a.close();
+  await eventually('its work to be free', () => b.place.lease('pruning'));
+  expect(b.place.others()).toEqual([]);
+});
+
+it('SHA-1 a name keeps its lane, and a lane without a gateway gets a door', async () => {
+  const url = await database();
+  const [a, b] = [await join(url, 'a'), await join(url, 'b')];
+  expect([a.place.lanes.own, b.place.lanes.own]).toEqual([1, 2]);
+  const doors = () => [...a.place.lanes.doors(), ...b.place.lanes.doors()].toSorted();
+  await eventually('one door for boxes that come', () => doors().join() === '0');
+  const homes = () => new Set(Array.from({ length: 50 }, (_, i) => b.place.lanes.homeOf(`VVB${i}`)));
+  await eventually('homes at both', () => homes().size === 2);
+  await a.close();
+  await eventually('a door for its lane', () => b.place.lanes.doors().join() === '0,1');
+  expect([...homes()]).toEqual([2]);
+  const again = await join(url, 'a');
+  expect(again.place.lanes.own).toBe(1);
+  await eventually('the door to close', () => b.place.lanes.doors().join() === '0');
+});
