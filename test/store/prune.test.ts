@@ -41,7 +41,7 @@ describe.each(ENGINES)('pruning on $name', ({ missing, places }) => {
         await pay(store, `t ${id}`, { orderRef: id, atMs, notices: told, callback: callback(`c ${id}`) });
         await store.payments.report(`t ${id}`, BOX, true, atMs);
         const after = { url: 'u', status: 'delivered', warning: null, tries: 1, next_at_ms: 9 } as const;
-        await store.callbacks.addAttempt(attempt(`a ${id}`, `c ${id}`), after);
+        await store.callbacks.addAttempt(attempt(`a ${id}`, `c ${id}`), { tries: 0 }, after);
       }
       expect(await prune(store)).toMatchObject({ orders: 1, payments: 1, qrCodes: 1 });
       expect(await orderIds(store)).toEqual(['new']);
@@ -128,7 +128,7 @@ describe.each(ENGINES)('pruning on $name', ({ missing, places }) => {
       const store = await opened(await place());
       for (const id of ['a', 'b']) await pay(store, id, { callback: callback(`c ${id}`) });
       const after = { url: 'u', status: 'failed', warning: null, tries: 1, next_at_ms: 9 } as const;
-      for (const id of ['a', 'b']) await store.callbacks.addAttempt(attempt(`a ${id}`, `c ${id}`), after);
+      for (const id of ['a', 'b']) await store.callbacks.addAttempt(attempt(`a ${id}`, `c ${id}`), { tries: 0 }, after);
       expect(await prune(store)).toMatchObject({ payments: 0 });
       const told = [];
       for await (const it of store.prune(NOW_MS, { keptMs: DAY_MS, keptMax: 1 })) told.push(it);

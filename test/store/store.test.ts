@@ -85,7 +85,7 @@ describe.each(ENGINES)('the store on $name', ({ missing, places }) => {
         ['c', 'c1'],
         ['d', 'none'],
       ] as const) {
-        await store.callbacks.addAttempt(attempt(id, of), after);
+        await store.callbacks.addAttempt(attempt(id, of), { tries: id === 'c' ? 1 : 0 }, after);
       }
       const rows = await store.callbacks.attemptsOf(['c1', 'none'], 100);
       expect(rows.map((it) => it.id)).toEqual(['a', 'c']);
@@ -94,7 +94,24 @@ describe.each(ENGINES)('the store on $name', ({ missing, places }) => {
         { id: 'c2', tries: 1, next_at_ms: 9 },
       ]);
       expect((await store.callbacks.attemptsOf(['c1', 'none'], 1)).map((it) => it.id)).toEqual(['c']);
-      expect(await store.callbacks.pendingPartners()).toEqual(['demo']);
+      await pay(store, 'of c3', { callback: { id: 'c3', url: 'u', body: 'b' } });
+      expect(await store.callbacks.pendingPartners()).toEqual([{ partner: 'demo', next_at_ms: 5 }]);
+    });
+
+    it('SYN-5 an attempt that fails late changes no callback that another one has delivered, or that is due again', async () => {
+      const store = await opened(await place());
+      for (const id of ['c1', 'c2']) await pay(store, `of ${id}`, { callback: { id, url: 'u', body: 'b' } });
+      const [delivered, deferred] = [
+        { url: 'u', status: 'delivered', warning: null, tries: 0 },
+        { url: 'u', status: 'pending', warning: 'late', tries: 1, next_at_ms: 99 },
+      ] as const;
+      expect(await store.callbacks.addAttempt(attempt('a', 'c1'), { tries: 0 }, delivered)).toBe('delivered');
+      await store.callbacks.requeue({ status: 'pending' }, 0, 9, 8);
+      for (const id of ['c1', 'c2']) await store.callbacks.addAttempt(attempt(`b ${id}`, id), { tries: 0 }, deferred);
+      expect(await store.callbacks.find('c1')).toMatchObject({ status: 'delivered', warning: null, tries: 0 });
+      expect(await store.callbacks.find('c2')).toMatchObject({ status: 'pending', warning: null, next_at_ms: 8 });
+      expect((await store.callbacks.attemptsOf(['c1', 'c2'], 9)).map((it) => it.id)).toEqual(['a', 'b c2', 'b c1']);
+      expect(await store.callbacks.addAttempt(attempt('d', 'none'), { tries: 0 }, delivered)).toBeUndefined();
     });
 
     it('SYN-5 the store keeps the callbacks due to each partner, and has what failed retried, part by part', async () => {
@@ -102,7 +119,11 @@ describe.each(ENGINES)('the store on $name', ({ missing, places }) => {
       const ids = ['c1', 'c2', 'c3', 'c4'];
       for (const id of ids) await pay(store, `of ${id}`, { callback: { id, url: 'u', body: 'b' } });
       for (const id of ids.slice(1)) {
-        await store.callbacks.addAttempt(attempt(`a ${id}`, id), { url: 'u', status: 'failed', tries: 7 });
+        await store.callbacks.addAttempt(
+          attempt(`a ${id}`, id),
+          { tries: 0 },
+          { url: 'u', status: 'failed', tries: 7 },
+        );
       }
       expect(await store.callbacks.backlog()).toEqual({
         partners: [{ partner: 'demo', waiting: 1, failed: 3 }],

@@ -31,7 +31,7 @@ export function hearingOf(world: World, stored: Stored, boxes: Boxes, money: Mon
       }
     },
     hint: (hint) => {
-      if (hint.about === 'callbacks') money.dispatcher.wake(hint.partner);
+      if (hint.about === 'callbacks') money.dispatcher.wakeHere(hint.partner);
     },
     answer: async (kind) => {
       throw new Error(`nobody answers ${kind}`);

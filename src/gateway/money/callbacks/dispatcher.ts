@@ -1,5 +1,6 @@
 import { reasonOf } from '../../../lib/errors.ts';
 import type { Metrics } from '../../common/metrics.ts';
+import { LOOK_EVERY_MS, lookRegularly } from '../../common/shared-work.ts';
 import type { Stored } from '../../common/stored.ts';
 import type { World } from '../../common/world.ts';
 import { retryWaitsOf } from '../../config/retry-schedule.ts';
@@ -17,7 +18,10 @@ const STORE_ERROR_WAIT_MS = 10_000;
 const RESEND_MAX = 10_000;
 const RESEND_BATCH_MAX = 100;
 
-/** Delivers stored callbacks to partners by the retry schedule, also after a restart of the gateway. */
+/**
+ * Delivers stored callbacks to partners by the retry schedule, also after a restart of the gateway. Of the gateways that
+ * share a database, one delivers the callbacks of a partner, and another one goes on when it ends.
+ */
 export class CallbackDispatcher {
   readonly #world: World;
   readonly #stored: Stored;
@@ -28,10 +32,16 @@ export class CallbackDispatcher {
   readonly #retryWaitsMs: readonly number[];
   /** Queues by partner. */
   readonly #queues = new Map<string, PartnerQueue>();
-  /** Running attempts by callback. A callback has one attempt at a time, be it scheduled or by hand. */
+  /** The monotonic time until which another gateway is expected to have the queue of a partner. */
+  readonly #elsewhere = new Map<string, number>();
+  /**
+   * Running attempts by callback. At this gateway a callback has one attempt at a time, be it scheduled or by hand. By
+   * hand, another gateway may make one at the same time: both send the same id (SYN-4).
+   */
   readonly #attempts = new Map<string, Promise<unknown>>();
   readonly #closing = new AbortController();
   #starting: Promise<void> = Promise.resolve();
+  #looking: Promise<void> = Promise.resolve();
 
   constructor(world: World, stored: Stored, metrics: Metrics, attempt: MakeAttempt = attemptCallback) {
     this.#world = world;
@@ -45,18 +55,42 @@ export class CallbackDispatcher {
   /** Begins to deliver the pending callbacks of the store. */
   start(): void {
     this.#starting = this.#startQueues();
+    this.#looking = lookRegularly(this.#world, 'callbacks', this.#closing.signal, () => this.#look());
   }
 
-  /** Wakes the queue of a partner. Callers do this when the store has a new callback for it. */
+  /**
+   * Makes the due callbacks of a partner be sent, by this gateway or by the one that has its queue. Callers do this when
+   * the store has a new callback for it.
+   */
   wake(partner: string): void {
-    const { signal } = this.#closing;
-    if (signal.aborted) return;
+    if (this.wakeHere(partner)) return;
+    void this.#take(partner).then((isHere) => {
+      if (!isHere) this.#world.place.hint({ about: 'callbacks', partner });
+    });
+  }
+
+  /** Wakes the queue of a partner if this gateway has it. Returns whether it does. */
+  wakeHere(partner: string): boolean {
     const queue = this.#queues.get(partner);
     queue?.wake();
-    if (queue !== undefined) return;
+    return queue !== undefined;
+  }
+
+  /** Begins the queue of a partner if no other gateway has it. Returns whether this gateway has it now. */
+  async #take(partner: string): Promise<boolean> {
+    const { clock, place } = this.#world;
+    const { signal } = this.#closing;
+    if (clock.monotonicMs() < (this.#elsewhere.get(partner) ?? 0)) return false;
+    if (!(await place.lease(`callbacks/${partner}`))) {
+      this.#elsewhere.set(partner, clock.monotonicMs() + LOOK_EVERY_MS);
+      return false;
+    }
+    this.#elsewhere.delete(partner);
+    if (this.wakeHere(partner) || signal.aborted) return true;
     const attempt = (id: string) => this.#attempt(id, false);
     const waitsMs = this.#retryWaitsMs;
     this.#queues.set(partner, new PartnerQueue(partner, this.#world, this.#stored, { waitsMs, attempt }, signal));
+    return true;
   }
 
   /**
@@ -102,7 +136,7 @@ export class CallbackDispatcher {
   /** Ends all waits and attempts. The next start repeats an interrupted attempt. */
   async close(): Promise<void> {
     this.#closing.abort(new Error('the gateway is stopping'));
-    await this.#starting;
+    await Promise.all([this.#starting, this.#looking]);
     await Promise.all([...this.#queues.values()].map((it) => it.ended()));
     await Promise.allSettled(this.#attempts.values());
   }
@@ -113,12 +147,22 @@ export class CallbackDispatcher {
     const { signal } = this.#closing;
     while (!signal.aborted) {
       try {
-        for (const partner of await store.callbacks.pendingPartners()) this.wake(partner);
+        for (const { partner } of await store.callbacks.pendingPartners()) await this.#take(partner);
         return;
       } catch (error) {
         log.error('callbacks-store-failed', { reason: reasonOf(error) });
         await clock.sleep(STORE_ERROR_WAIT_MS, signal);
       }
+    }
+  }
+
+  /** Takes the queues of gateways that have ended, and finds callbacks of which no hint has arrived. */
+  async #look(): Promise<void> {
+    const { store } = this.#stored;
+    const { clock } = this.#world;
+    for (const { partner, next_at_ms: nextAtMs } of await store.callbacks.pendingPartners()) {
+      if (!this.#queues.has(partner)) await this.#take(partner);
+      else if (nextAtMs <= clock.wallMs()) this.wakeHere(partner);
     }
   }
 
@@ -165,8 +209,8 @@ export class CallbackDispatcher {
       response_body: attempt.answer,
       error: attempt.error,
     };
-    await store.callbacks.addAttempt(row, after);
-    this.#publish(callback, attempt, after.status ?? callback.status, byHand);
+    const status = await store.callbacks.addAttempt(row, callback, after);
+    this.#publish(callback, attempt, status ?? callback.status, byHand);
   }
 
   /** Reports a stored attempt to metrics, traffic log, log and console. */

@@ -1,4 +1,4 @@
-import { type Kysely, sql } from 'kysely';
+import { type Kysely, type RawBuilder, sql } from 'kysely';
 import type { Logger } from '../../../lib/log.ts';
 import { intact, onlyIntact } from '../integrity/checksums.ts';
 import type { AttemptRow, CallbackRow, CallbackStatus, NewAttempt, Tables } from '../schema/tables.ts';
@@ -26,6 +26,12 @@ export interface CallbackChoice {
   fromMs?: number | undefined;
   /** Callbacks before this time. */
   toMs?: number | undefined;
+}
+
+/** A partner who has pending callbacks, and when the first of them is due. */
+export interface PendingPartner {
+  partner: string;
+  next_at_ms: number;
 }
 
 /** One batch of callbacks that are due again. */
@@ -106,10 +112,17 @@ export class CallbackStore {
     });
   }
 
-  /** Returns the partners who have pending callbacks. */
-  async pendingPartners(): Promise<string[]> {
-    const rows = this.#db.selectFrom('callbacks').select('partner').distinct().where('status', '=', 'pending');
-    return (await rows.execute()).map((it) => it.partner);
+  /** Returns the partners who have pending callbacks. It reads one row of the index for each of them. */
+  async pendingPartners(): Promise<PendingPartner[]> {
+    const first = (column: string, after: RawBuilder<unknown>) =>
+      sql`(select min(${sql.ref(column)}) from callbacks where status = 'pending' and ${after})`;
+    const { rows } = await sql<PendingPartner>`with recursive names(name) as (
+        select ${first('partner', sql`partner is not null`)}
+        union all select ${first('partner', sql`partner > names.name`)} from names where names.name is not null)
+      select names.name as partner, ${first('next_at_ms', sql`partner = names.name`)} as next_at_ms
+      from names where names.name is not null`.execute(this.#db);
+    // The callbacks of a partner may have been delivered between the two reads of a database that does not lock them.
+    return rows.filter((it) => it.next_at_ms !== null);
   }
 
   /** Returns the pending callbacks of a partner without any attempt, oldest first. */
@@ -142,17 +155,30 @@ export class CallbackStore {
     return rows.where('seq', '>', newest).orderBy('seq').execute();
   }
 
-  /** Stores an attempt and its changes (PROTOCOL.md, clause SYN-5), unless the callback was deleted. */
-  async addAttempt(attempt: NewAttempt, after: AfterAttempt & { url: string }): Promise<void> {
+  /**
+   * Stores an attempt and its changes (PROTOCOL.md, clause SYN-5), and returns the status of the callback then. Returns
+   * undefined, and stores nothing, if the callback was deleted. A scheduled attempt that has failed changes only a
+   * callback that is as `before`: another gateway may have delivered it meanwhile, or made it due.
+   */
+  async addAttempt(
+    attempt: NewAttempt,
+    before: Pick<CallbackRow, 'tries'>,
+    after: AfterAttempt & { url: string },
+  ): Promise<CallbackStatus | undefined> {
     const { callback_id } = attempt;
     const seq = sql<number>`(select coalesce(max(seq), 0) + 1 from callback_attempts where callback_id = ${callback_id})`;
-    await this.#db.transaction().execute(async (trx) => {
-      const changed = await trx.updateTable('callbacks').set(after).where('id', '=', callback_id).executeTakeFirst();
-      if (changed.numUpdatedRows > 0n)
-        await trx
-          .insertInto('callback_attempts')
-          .values({ ...attempt, seq })
-          .execute();
+    return this.#db.transaction().execute(async (trx) => {
+      const own = trx.updateTable('callbacks').set(after).where('id', '=', callback_id);
+      const isOutcome = after.status === undefined || after.status === 'delivered';
+      const as = isOutcome ? own : own.where('status', '=', 'pending').where('tries', '=', before.tries);
+      const kept = trx.selectFrom('callbacks').select('status').where('id', '=', callback_id);
+      const row = (await as.returning('status').executeTakeFirst()) ?? (await kept.executeTakeFirst());
+      if (row === undefined) return undefined;
+      await trx
+        .insertInto('callback_attempts')
+        .values({ ...attempt, seq })
+        .execute();
+      return row.status;
     });
   }
 }
