@@ -1,5 +1,6 @@
 import { type Kysely, sql } from 'kysely';
 import type { BoxSecretRow, EnrolmentRequestRow, Tables } from '../schema/tables.ts';
+import { nextSeq } from './seq.ts';
 
 /** At most this many digests of known logins are stored. Beyond that, the oldest is deleted. */
 export const KNOWN_LOGINS_MAX = 10_000;
@@ -79,23 +80,21 @@ export class KnownLoginStore {
   /** Adds digests as the newest, all or none. A known digest becomes new again. */
   async add(digests: readonly string[]): Promise<void> {
     await this.#db.transaction().execute(async (trx) => {
-      const newest = await trx
-        .selectFrom('known_logins')
-        .select(sql<number>`coalesce(max(seq), 0)`.as('seq'))
-        .executeTakeFirstOrThrow();
-      let { seq } = newest;
+      let newest = 0;
       // Each statement adds one row. Every other number of rows would be another prepared statement.
       for (const digest of digests) {
-        seq += 1;
-        await trx
+        const seq = nextSeq(trx, 'known_logins');
+        const added = await trx
           .insertInto('known_logins')
           .values({ digest, seq })
           .onConflict((it) => it.column('digest').doUpdateSet({ seq }))
-          .execute();
+          .returning('seq')
+          .executeTakeFirstOrThrow();
+        newest = added.seq;
       }
       await trx
         .deleteFrom('known_logins')
-        .where('seq', '<=', seq - KNOWN_LOGINS_MAX)
+        .where('seq', '<=', newest - KNOWN_LOGINS_MAX)
         .execute();
     });
   }

@@ -164,7 +164,7 @@ async function insertCredit(
   const row = { ...credit, id, payment_id: hasPayment ? id : null, order_amount: null, order_paid: null };
   await db
     .insertInto('credits')
-    .values({ ...row, seq: nextSeq('credits') })
+    .values({ ...row, seq: nextSeq(db, 'credits') })
     .execute();
   return id;
 }

@@ -27,7 +27,7 @@ export async function insertOrder(db: Kysely<Tables>, order: NewOrder, pushId?: 
   const begun = { status, paid_at_ms: null, updated_at_ms: order.created_at_ms };
   await db
     .insertInto('orders')
-    .values({ ...order, ...pushed, ...begun, seq: nextSeq('orders') })
+    .values({ ...order, ...pushed, ...begun, seq: nextSeq(db, 'orders') })
     .execute();
 }
 

@@ -118,7 +118,7 @@ export class OrderStore {
       const begun = { status: 'sent', code: null, confirmed_at_ms: null, ended_at_ms: null } as const;
       await trx
         .insertInto('pushes')
-        .values({ ...push, ...begun, seq: nextSeq('pushes') })
+        .values({ ...push, ...begun, seq: nextSeq(trx, 'pushes') })
         .execute();
       if (newOrder !== undefined) return;
       const pushed = await trx

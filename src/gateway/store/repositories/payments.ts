@@ -210,7 +210,7 @@ export async function enqueueDeliveries(
   const begun = { status: 'pending', warning: null, tries: 0, next_at_ms: atMs, created_at_ms: atMs } as const;
   await db
     .insertInto('callbacks')
-    .values({ ...callback, ...begun, payment_id, partner, seq: nextSeq('callbacks') })
+    .values({ ...callback, ...begun, payment_id, partner, seq: nextSeq(db, 'callbacks') })
     .execute();
 }
 

@@ -2,6 +2,7 @@ import { type Kysely, type Migration, sql } from 'kysely';
 import { addChecksumFunction, addChecksumTriggers, CHECKED_TABLES } from '../integrity/checksums.ts';
 import { EMPTY_LEDGER } from '../integrity/ledger.ts';
 import { SPELLED_REFERENCE } from '../repositories/same-credit.ts';
+import { addSequences } from '../repositories/seq.ts';
 import { addAdminTokens, addSources, createRegistry, indexTokenNames } from './registry-tables.ts';
 import type { RegistryTable, Tables } from './tables.ts';
 
@@ -24,6 +25,7 @@ export const MIGRATIONS: Record<string, Migration> = {
   '018-admin-tokens': { up: addAdminTokens },
   '019-news': { up: addNews },
   '020-token-names': { up: indexTokenNames },
+  '021-sequences': { up: addSequences },
 };
 
 const columns = (type: string) => (names: string) => names.split(' ').map((name) => `"${name}" ${type}`);
