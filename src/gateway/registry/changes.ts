@@ -3,7 +3,7 @@ import type { Stored } from '../common/stored.ts';
 import type { World } from '../common/world.ts';
 import { type LiveRow, rowProblems } from '../config/mode.ts';
 import { BOXES_OF_ACCOUNT_MAX, nameOf, type RegistryRow, type RegistryStore } from '../store/repositories/registry.ts';
-import type { RegistryTable } from '../store/schema/tables.ts';
+import type { NewAudit, RegistryTable } from '../store/schema/tables.ts';
 
 /** The admin who changes a row. */
 export interface Admin {
@@ -23,6 +23,12 @@ export interface RowChange {
   columns: object;
   /** Names of what is changed, and values that are no secrets, for the audit list. */
   detail: object;
+}
+
+/** The result of a change, and its line in the audit list. */
+interface Changed<T> {
+  value: T;
+  note: NewAudit;
 }
 
 /**
@@ -50,14 +56,15 @@ export class RegistryChanges {
       const problem = (await more?.(trx)) ?? (await linkProblem(trx, row));
       if (problem !== undefined) return problem;
       if (!(await trx.add(table, row))) return (await serialProblem(trx, name, row)) ?? nameTaken(table, name);
-      await trx.note(this.#noteOf(by, { what: 'added', target: `${table}/${name}`, detail: {} }));
-      return accept(undefined);
+      const note = this.#noteOf(by, { what: 'added', target: `${table}/${name}`, detail: {} });
+      await trx.note(note);
+      return accept({ value: undefined, note });
     });
   }
 
   /**
    * Changes a row and returns what it was. `changeOf` gets the row, which nobody else changes meanwhile, and may
-   * refuse.
+   * refuse. It is called again if the transaction must be repeated.
    */
   async change<Table extends RegistryTable>(
     by: Admin,
@@ -77,8 +84,9 @@ export class RegistryChanges {
       // The time is later than before, so that it distinguishes two changes.
       const changed_at_ms = Math.max(this.#world.clock.wallMs(), row.changed_at_ms + 1);
       await trx.put(table, { ...row, ...columns, changed_at_ms });
-      await trx.note(this.#noteOf(by, { what, target: `${table}/${name}`, detail }));
-      return accept(row);
+      const note = this.#noteOf(by, { what, target: `${table}/${name}`, detail });
+      await trx.note(note);
+      return accept({ value: row, note });
     });
   }
 
@@ -90,10 +98,10 @@ export class RegistryChanges {
       const problem = problemOf(table, row) ?? staleProblem(row, by.seen) ?? (await this.#useOf(trx, table, name));
       if (problem !== undefined) return problem;
       await trx.remove(table, name);
-      const removed = this.#noteOf(by, { what: 'removed', target: `${table}/${name}`, detail: {} });
-      await trx.note(removed);
-      if (table === 'boxes') await trx.takeOutOfTokens(name, removed);
-      return accept(undefined);
+      const note = this.#noteOf(by, { what: 'removed', target: `${table}/${name}`, detail: {} });
+      await trx.note(note);
+      if (table === 'boxes') await trx.takeOutOfTokens(name, note);
+      return accept({ value: undefined, note });
     });
   }
 
@@ -127,14 +135,17 @@ export class RegistryChanges {
     return isShown ? refuse('STILL_IN_USE', 'an order of it is on a box: cancel it first') : undefined;
   }
 
-  async #inTransaction<T>(work: (registry: RegistryStore) => Promise<Result<T>>): Promise<Result<T>> {
+  async #inTransaction<T>(work: (registry: RegistryStore) => Promise<Result<Changed<T>>>): Promise<Result<T>> {
     const done = await this.#stored.store.registry.transaction(work);
-    if (done.ok) this.tell();
-    return done;
+    if (!done.ok) return done;
+    const { value, note } = done.value;
+    const { who, address, what, target } = note;
+    this.#world.log.info('registry-changed', { who, address, what, target });
+    this.tell();
+    return accept(value);
   }
 
   #noteOf({ who, address }: Admin, { what, target, detail }: { what: string; target: string; detail: object }) {
-    this.#world.log.info('registry-changed', { who, address, what, target });
     return { at_ms: this.#world.clock.wallMs(), who, address, what, target, detail: JSON.stringify(detail) };
   }
 }

@@ -2,6 +2,7 @@ import { type Kysely, sql } from 'kysely';
 import { recordPruned } from './integrity/ledger.ts';
 import { RETENTION_MS } from './retention.ts';
 import { CLOCK_ERROR_MS_MAX, type Tables } from './schema/tables.ts';
+import { transact } from './transact.ts';
 
 /** At most this many finished rows of each kind are kept. */
 const KEPT_MAX = 100_000;
@@ -60,9 +61,7 @@ export async function* prune(
     const due = { beforeMs, uptoSeq: await newestBeyond(db, kind, rowsMax) };
     for (let cursor: Cursor | undefined = START; cursor !== undefined; ) {
       const from: Cursor = cursor;
-      const batch: Batch | undefined = await db
-        .transaction()
-        .execute((trx) => pruneBatch(trx, kind, { from, due, atMs }));
+      const batch: Batch | undefined = await transact(db, (trx) => pruneBatch(trx, kind, { from, due, atMs }));
       if (batch !== undefined) {
         const { next: _next, ...pruned } = batch;
         yield { kind, ...pruned };

@@ -27,6 +27,7 @@ import type { Tables } from './schema/tables.ts';
 import { checkAtStart } from './startup/check.ts';
 import type { DeliveriesFor } from './startup/requeue.ts';
 import { makeDataDir, refuseStoppedRestore, storeFile } from './store-files.ts';
+import { transact } from './transact.ts';
 import { probeCommit, probeWrites } from './write-probe.ts';
 
 /** The setting with the last trusted calendar time. */
@@ -55,7 +56,7 @@ export interface Store extends Settings {
   boxSecrets: BoxSecretStore;
   adminTokens: AdminTokenStore;
   registry: RegistryStore;
-  /** Runs `work` in one transaction, and settles once that is durable. Stores nothing when `work` or the store fails. */
+  /** Runs `work` as `transact` does: in one transaction, perhaps several times. */
   within<T>(work: (money: MoneyTransaction) => Promise<T>): Promise<T>;
   /** Returns the last trusted calendar time, or else the time of the newest row, or `wallMs` for an empty store. */
   trustedTimeMs(wallMs: number): Promise<number>;
@@ -141,7 +142,7 @@ export async function openStore(
     setting,
     replaceSetting,
     within: async (work) => {
-      const { result, stored } = await db.transaction().execute(async (trx) => {
+      const { result, stored } = await transact(db, async (trx) => {
         const money = new MoneyTransaction(trx, history);
         return { result: await work(money), stored: money.stored };
       });

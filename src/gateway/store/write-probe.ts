@@ -2,6 +2,7 @@ import { type Insertable, type Kysely, sql } from 'kysely';
 import { systemRandom } from '../../lib/random.ts';
 import { isPostgres } from './integrity/checksums.ts';
 import type { Tables } from './schema/tables.ts';
+import { transact } from './transact.ts';
 
 /** The setting whose change must reach the disk. */
 const PROBE = 'write-probe';
@@ -77,15 +78,12 @@ const rolledBack = new Error('the rows of the probe are rolled back');
  * commit that reaches the disk. No row stays, and the ledger does not move. Rejects with the reason when a part fails.
  */
 export async function probeWrites(db: Kysely<Tables>): Promise<void> {
-  await db
-    .transaction()
-    .execute(async (trx) => {
-      await writeRows(trx);
-      throw rolledBack;
-    })
-    .catch((error: unknown) => {
-      if (error !== rolledBack) throw error;
-    });
+  await transact(db, async (trx) => {
+    await writeRows(trx);
+    throw rolledBack;
+  }).catch((error: unknown) => {
+    if (error !== rolledBack) throw error;
+  });
   await probeCommit(db);
 }
 

@@ -1,5 +1,6 @@
 import { type Kysely, sql } from 'kysely';
 import type { AdminTokenRow, ChangedBy, NewAudit, Tables } from '../schema/tables.ts';
+import { transact } from '../transact.ts';
 import { AUDIT_ROWS_MAX, noteChange } from './audit.ts';
 
 /** At most this many tokens are in use. One more is refused. */
@@ -40,7 +41,7 @@ export class AdminTokenStore {
    * revoked. Names are compared without upper and lower case.
    */
   add(row: AdminTokenRow, change: NewAudit): Promise<'added' | 'name taken' | 'name spent' | 'too many'> {
-    return this.#db.transaction().execute(async (trx) => {
+    return transact(this.#db, async (trx) => {
       const inUse = trx.selectFrom('admin_tokens').select(({ fn }) => fn.countAll<number | string>().as('count'));
       const { count } = await inUse.where('revoked_at_ms', 'is', null).executeTakeFirstOrThrow();
       if (Number(count) >= ADMIN_TOKENS_MAX) return 'too many';
@@ -55,7 +56,7 @@ export class AdminTokenStore {
 
   /** Revokes the token of this name. Returns false if there is none. */
   revoke(name: string, atMs: number, change: NewAudit): Promise<boolean> {
-    return this.#db.transaction().execute(async (trx) => {
+    return transact(this.#db, async (trx) => {
       const revoked = trx.updateTable('admin_tokens').set({ revoked_at_ms: atMs }).where('name', '=', name);
       const rows = await revoked.where('revoked_at_ms', 'is', null).returning('id').execute();
       if (rows.length === 0) return false;

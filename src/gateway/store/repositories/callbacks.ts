@@ -2,6 +2,7 @@ import { type Kysely, type RawBuilder, sql } from 'kysely';
 import type { Logger } from '../../../lib/log.ts';
 import { intact, onlyIntact } from '../integrity/checksums.ts';
 import type { AttemptRow, CallbackRow, CallbackStatus, NewAttempt, Tables } from '../schema/tables.ts';
+import { transact } from '../transact.ts';
 import { seqOf } from './seq.ts';
 
 /** The changes that an attempt makes to its callback. */
@@ -98,7 +99,7 @@ export class CallbackStore {
    */
   async requeue(choice: CallbackChoice, after: number, limit: number, atMs: number): Promise<Requeued> {
     const { status, partner, fromMs, toMs } = choice;
-    return this.#db.transaction().execute(async (trx) => {
+    return transact(this.#db, async (trx) => {
       let rows = trx.selectFrom('callbacks').selectAll().where('status', '=', status);
       if (partner !== undefined) rows = rows.where('partner', '=', partner);
       if (fromMs !== undefined) rows = rows.where('created_at_ms', '>=', fromMs);
@@ -167,7 +168,7 @@ export class CallbackStore {
   ): Promise<CallbackStatus | undefined> {
     const { callback_id } = attempt;
     const seq = sql<number>`(select coalesce(max(seq), 0) + 1 from callback_attempts where callback_id = ${callback_id})`;
-    return this.#db.transaction().execute(async (trx) => {
+    return transact(this.#db, async (trx) => {
       const own = trx.updateTable('callbacks').set(after).where('id', '=', callback_id);
       const isOutcome = after.status === undefined || after.status === 'delivered';
       const as = isOutcome ? own : own.where('status', '=', 'pending').where('tries', '=', before.tries);

@@ -1,5 +1,6 @@
 import { type Kysely, sql } from 'kysely';
 import type { BoxSecretRow, EnrolmentRequestRow, Tables } from '../schema/tables.ts';
+import { transact } from '../transact.ts';
 import { nextSeq } from './seq.ts';
 
 /** At most this many digests of known logins are stored. Beyond that, the oldest is deleted. */
@@ -56,7 +57,7 @@ export class EnrolmentRequestStore {
 
   /** Stores a request, and settles once it is durable. Deletes requests from before `sinceMs` (calendar time). */
   async keep(row: EnrolmentRequestRow, sinceMs: number): Promise<void> {
-    await this.#db.transaction().execute(async (trx) => {
+    await transact(this.#db, async (trx) => {
       await trx.deleteFrom('enrolment_requests').where('asked_at_ms', '<', sinceMs).execute();
       await trx.insertInto('enrolment_requests').values(row).execute();
     });
@@ -79,7 +80,7 @@ export class KnownLoginStore {
 
   /** Adds digests as the newest, all or none. A known digest becomes new again. */
   async add(digests: readonly string[]): Promise<void> {
-    await this.#db.transaction().execute(async (trx) => {
+    await transact(this.#db, async (trx) => {
       let newest = 0;
       // Each statement adds one row. Every other number of rows would be another prepared statement.
       for (const digest of digests) {

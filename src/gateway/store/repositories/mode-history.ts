@@ -2,6 +2,7 @@ import { type Kysely, type RawBuilder, sql } from 'kysely';
 import { z } from 'zod';
 import { PayboxError } from '../../../lib/errors.ts';
 import type { Tables } from '../schema/tables.ts';
+import { transact } from '../transact.ts';
 
 const SETTING = 'payment-kinds';
 /** At most this many changes are stored. Payments of older changes were pruned long ago. */
@@ -31,11 +32,11 @@ export class ModeHistory {
    * are cancelled. Throws a PayboxError when the stored history cannot be read.
    */
   async begin(kind: PaymentKind, before: PaymentKind = 'test'): Promise<void> {
-    const row = await this.#db.selectFrom('settings').select('value').where('name', '=', SETTING).executeTakeFirst();
-    const known = row === undefined ? [{ kind: kind === 'test' ? kind : before, afterSeq: 0 }] : decoded(row.value);
-    const last = known.at(-1);
-    this.#changes = known;
-    await this.#db.transaction().execute(async (trx) => {
+    await transact(this.#db, async (trx) => {
+      const row = await trx.selectFrom('settings').select('value').where('name', '=', SETTING).executeTakeFirst();
+      const known = row === undefined ? [{ kind: kind === 'test' ? kind : before, afterSeq: 0 }] : decoded(row.value);
+      const last = known.at(-1);
+      this.#changes = known;
       if (row !== undefined && last?.kind === kind) {
         // The deliveries of a damaged test may have been recreated since.
         if (kind === 'money') await forgetDeliveries(trx, this.#test());

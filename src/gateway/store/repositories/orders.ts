@@ -13,6 +13,7 @@ import {
   type PushStatus,
   type Tables,
 } from '../schema/tables.ts';
+import { transact } from '../transact.ts';
 import {
   addOrder,
   type Cancellation,
@@ -53,7 +54,7 @@ export class OrderStore {
 
   /** Stores an order with its sides, or nothing. Returns false if the account has the code already (clause MAT-1). */
   add(order: NewOrder, sides: OrderSides = {}): Promise<boolean> {
-    return this.#db.transaction().execute((trx) => addOrder(trx, order, sides));
+    return transact(this.#db, (trx) => addOrder(trx, order, sides));
   }
 
   /** Returns the newest order of a QR that the partner generated. With an orderId, only an order that has it. */
@@ -113,7 +114,7 @@ export class OrderStore {
 
   /** Stores a push before it is sent, together with its order if that is new. */
   async startPush(push: NewPush, newOrder: NewOrder | undefined): Promise<void> {
-    await this.#db.transaction().execute(async (trx) => {
+    await transact(this.#db, async (trx) => {
       if (newOrder !== undefined) await insertOrder(trx, newOrder, push.id);
       const begun = { status: 'sent', code: null, confirmed_at_ms: null, ended_at_ms: null } as const;
       await trx
@@ -157,7 +158,7 @@ export class OrderStore {
 
   /** Confirms an open push. Returns false for any other push, and does not change it. */
   async confirmPush(pushId: string, terminalCode: string, how: 'accepted' | 'shown', atMs: number): Promise<boolean> {
-    return this.#db.transaction().execute(async (trx) => {
+    return transact(this.#db, async (trx) => {
       const among: PushStatus[] = how === 'shown' ? ['sent', 'accepted'] : ['sent'];
       const push = { id: pushId, terminalCode, among };
       if (!(await changePush(trx, push, { status: how, confirmed_at_ms: atMs }))) return false;
@@ -168,7 +169,7 @@ export class OrderStore {
 
   /** Marks an unfinished push as failed. `boxKnows`: the box itself refused it. Returns whether it was unfinished. */
   async failPush(pushId: string, terminalCode: string, code: Code, atMs: number, boxKnows: boolean): Promise<boolean> {
-    return this.#db.transaction().execute(async (trx) => {
+    return transact(this.#db, async (trx) => {
       const push = { id: pushId, terminalCode, among: ['sent', 'accepted'] as const };
       const failed = { status: 'failed', code, ended_at_ms: boxKnows ? atMs : null } as const;
       if (!(await changePush(trx, push, failed))) return false;
@@ -180,12 +181,12 @@ export class OrderStore {
 
   /** Cancels an order that has not ended, and its open pushes. Returns undefined for a paid order. */
   cancel(orderRef: string, atMs: number): Promise<Cancellation | undefined> {
-    return this.#db.transaction().execute((trx) => cancelOrder(trx, orderRef, atMs));
+    return transact(this.#db, (trx) => cancelOrder(trx, orderRef, atMs));
   }
 
   /** Records that the box has ended a push. Returns whether the push belongs to this box. */
   async endPush(pushId: string, terminalCode: string, how: EndedHow, atMs: number): Promise<boolean> {
-    return this.#db.transaction().execute(async (trx) => {
+    return transact(this.#db, async (trx) => {
       const push = { id: pushId, terminalCode };
       if (await changePush(trx, { ...push, among: OPEN_PUSH }, { status: 'ended', ended_at_ms: atMs })) {
         await setOrderStatus(trx, pushId, ORDER_AFTER[how], atMs);

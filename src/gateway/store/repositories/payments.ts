@@ -3,6 +3,7 @@ import type { Logger } from '../../../lib/log.ts';
 import type { OrderStatus } from '../../../protocol/statuses.ts';
 import { onlyIntact } from '../integrity/checksums.ts';
 import { type NewPayment, type NoticeRow, OPEN_PUSH, type PaymentRow, type Tables } from '../schema/tables.ts';
+import { transact } from '../transact.ts';
 import { CREDIT_FRESH_MS, type CreditSides, ON_TIME, sidesOf } from './credit-sides.ts';
 import type { WithdrawnPush } from './order-changes.ts';
 import { nextSeq, seqOf } from './seq.ts';
@@ -121,7 +122,7 @@ export class PaymentStore {
     recorded: boolean,
     atMs: number,
   ): Promise<'first' | 'repeated' | undefined> {
-    return this.#db.transaction().execute(async (trx) => {
+    return transact(this.#db, async (trx) => {
       const first = await trx
         .updateTable('notices')
         .set({ reported_at_ms: atMs, recorded: recorded ? 1 : 0 })

@@ -12,6 +12,7 @@ import {
   type RegistryTable,
   type Tables,
 } from '../schema/tables.ts';
+import { transact } from '../transact.ts';
 import { takeBoxOut } from './admin-tokens.ts';
 import { noteChange } from './audit.ts';
 
@@ -86,9 +87,9 @@ export class RegistryStore implements RegistryReader {
     this.#db = db;
   }
 
-  /** Makes all changes of `work`, or none. Transactions run in sequence, because the store has one connection. */
+  /** Makes all changes of `work`, or none. Runs it as `transact` does: perhaps several times. */
   transaction<T>(work: (registry: RegistryStore) => Promise<T>): Promise<T> {
-    return this.#db.transaction().execute((trx) => work(new RegistryStore(trx)));
+    return transact(this.#db, (trx) => work(new RegistryStore(trx)));
   }
 
   async find<Table extends RegistryTable>(table: Table, name: string): Promise<RegistryRow<Table> | undefined> {

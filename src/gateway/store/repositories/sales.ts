@@ -2,6 +2,7 @@ import { type Kysely, sql } from 'kysely';
 import type { Logger } from '../../../lib/log.ts';
 import { intact, onlyIntact } from '../integrity/checksums.ts';
 import type { NewOrder, OrderRow, PaymentRow, Tables } from '../schema/tables.ts';
+import { transact } from '../transact.ts';
 import type { ModeHistory } from './mode-history.ts';
 import { addOrder, type OrderSides } from './order-changes.ts';
 import { seqOf } from './seq.ts';
@@ -38,7 +39,7 @@ export class SaleStore {
 
   /** Stores a sale with the code in its content. Stores nothing and returns false if the account has that code. */
   add(order: NewOrder, soldBy: string, sides: OrderSides): Promise<boolean> {
-    return this.#db.transaction().execute(async (trx) => {
+    return transact(this.#db, async (trx) => {
       if (!(await addOrder(trx, order, sides))) return false;
       const sale = { order_ref: order.id, created_at_ms: order.created_at_ms, sold_by: soldBy };
       await trx.insertInto('sales').values(sale).execute();

@@ -11,6 +11,7 @@ import {
 import { restartLedger, verifyLedger } from '../integrity/ledger.ts';
 import { type Loss, logLoss, lossError, lossIn, reportedLoss, settleLosses } from '../integrity/loss.ts';
 import type { Tables } from '../schema/tables.ts';
+import { transact } from '../transact.ts';
 import { type DeliveriesFor, requeueDamaged } from './requeue.ts';
 
 /**
@@ -41,7 +42,7 @@ export async function checkAtStart(
     if (!isAccepted) throw lossError(problems, location);
     for (const problem of problems) log.error('store-loss-accepted', { problem, movedTo: 'damaged_rows' });
     if (ledger.problems.length > 0) {
-      await db.transaction().execute(async (trx) => {
+      await transact(db, async (trx) => {
         const quarantined = await quarantineDamaged(trx);
         if (deliveriesFor !== undefined) await requeueDamaged(trx, quarantined, deliveriesFor, log);
         await restartLedger(trx);
