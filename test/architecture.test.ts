@@ -105,8 +105,8 @@ const FLOORS: Record<string, readonly (readonly string[])[]> = {
   'bench/judges': [['.'], ['service', 'box/gateway'], ['box', 'service/checks'], ['box/checks', 'dialect']],
   'gateway/store': [
     ['schema/registry-rows.ts'],
-    ['schema/tables.ts', 'store-files.ts', 'retention.ts'],
-    ['integrity'],
+    ['schema/tables.ts', 'store-files.ts', 'retention.ts', 'engines/store-sharing.ts'],
+    ['integrity', 'transact.ts'],
     ['engines', 'repositories'],
     ['schema', 'startup'],
     ['backup', '.'],
