@@ -277,7 +277,6 @@ it('MSG-7 AGT-11 the hub tells a box of a payment, and that it is new, although 
     resendFromStore,
     withdrawPush: hub.withdrawPush.bind(hub),
     session: () => undefined,
-    sessions: new Map(),
   };
   const service = serviceOf(away);
   await service.testCallback(partner, credit, new CallNotes(true));

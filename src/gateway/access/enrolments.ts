@@ -27,7 +27,7 @@ const SEED_BYTES = 32;
 
 /** Tells which boxes are connected, and closes their connections. */
 export interface ConnectedBoxes extends BoxReach {
-  isOnline(terminalCode: string): boolean;
+  isOnline(terminalCode: string): Promise<boolean>;
 }
 
 /** Enrols boxes that have no secret (PROTOCOL.md, clause ENR). Stored requests of an earlier run have expired. */
@@ -98,7 +98,7 @@ export class Enrolments {
     const { isOnline } = this.#boxes;
     // Two agents of one box would replace each other's secret again and again. So the agent that is online keeps its
     // secret.
-    const isOpen = config.enrolment === 'open' && !isOnline(pending.request.terminalCode);
+    const isOpen = config.enrolment === 'open' && !(await isOnline(pending.request.terminalCode));
     if (isOpen) await this.#agreeInTurn(pending, '');
     return pending.state;
   }

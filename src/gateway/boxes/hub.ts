@@ -1,7 +1,5 @@
-import { withDeadline } from '../../lib/clock.ts';
-import type { Code } from '../../protocol/codes.ts';
 import type { ShowBody, UpMessage, UpOf } from '../../protocol/messages.ts';
-import { accept, type Result, refuse } from '../common/result.ts';
+import { type Result, refuse } from '../common/result.ts';
 import type { Stored } from '../common/stored.ts';
 import type { World } from '../common/world.ts';
 import type { Notice } from '../store/repositories/payments.ts';
@@ -10,7 +8,9 @@ import { BoxQueues } from './box-queues.ts';
 import { Confirmations } from './confirmations.ts';
 import type { BoxConnection } from './connection.ts';
 import { PaymentNews } from './news.ts';
+import { Pushes } from './pushes.ts';
 import { storeReport } from './reports.ts';
+import { onlineOf, type SeenSession, seenOf } from './seen.ts';
 import { Session, StaleSessions, sendTo } from './session.ts';
 import { aliveMsFor, checkHello, type Refusal, welcomeOf } from './welcome.ts';
 
@@ -31,6 +31,7 @@ export class Hub {
   #isClosed = false;
   readonly #queues: BoxQueues;
   readonly #confirmations = new Confirmations();
+  readonly #pushes: Pushes;
   readonly #staleSessions: StaleSessions;
   readonly news: PaymentNews;
 
@@ -38,16 +39,33 @@ export class Hub {
     this.#world = world;
     this.#stored = stored;
     this.#queues = new BoxQueues(world.log);
+    this.#pushes = new Pushes(world, stored, this.#sessions, this.#confirmations);
     this.#staleSessions = new StaleSessions(world);
     this.news = new PaymentNews(world, stored);
   }
 
+  /** Returns the session of a box that this gateway has. */
   session(terminalCode: string): Session | undefined {
     return this.#sessions.get(terminalCode);
   }
 
   get sessions(): ReadonlyMap<string, Session> {
     return this.#sessions;
+  }
+
+  /** Returns the sessions of these boxes, here or at another gateway. */
+  seen(terminalCodes: readonly string[]): Promise<ReadonlyMap<string, SeenSession>> {
+    return seenOf(terminalCodes, this.#sessions, this.#world.place);
+  }
+
+  /** Returns whether a box is connected, here or at another gateway. */
+  async online(terminalCode: string): Promise<boolean> {
+    return this.#sessions.has(terminalCode) || (await this.#world.place.elsewhere(terminalCode)) !== undefined;
+  }
+
+  /** Returns the codes of connected boxes, at most `limit`. With `among`, only of these. */
+  onlineCodes(limit: number, among?: readonly string[]): Promise<string[]> {
+    return onlineOf(limit, among, this.#sessions, this.#world.place);
   }
 
   /**
@@ -115,45 +133,14 @@ export class Hub {
     this.#world.changes.publish('boxes');
   }
 
-  /**
-   * Stores a push, sends it to its box and waits for the confirmation (PROTOCOL.md, clauses SND-3 to SND-6). The
-   * confirmation is a report, which `receive` and `#handle` pass to `Confirmations.settle`.
-   */
-  async push(push: NewPush, newOrder: NewOrder | undefined, show: ShowBody): Promise<Result<undefined>> {
-    const { clock, changes } = this.#world;
-    const { confirm, confirmTimeoutMs } = this.#world.config;
-    const { orders } = this.#stored.store;
-    const { id, terminal_code: terminalCode } = push;
-    const session = this.#sessions.get(terminalCode);
-    if (session === undefined) return refuse('BOX_OFFLINE', 'the box is not connected');
-    const asked = { ...show, sessionMs: session.ageMs(), ...(confirm === 'displayed' && { confirm }) };
-    const confirmed = this.#confirmations.wait(terminalCode, id);
-    try {
-      await orders.startPush(push, newOrder).catch((error: unknown) => {
-        // The store may have saved the push anyway. The next resend ends it.
-        session.needResend();
-        throw error;
-      });
-      changes.publish('orders');
-      if (this.#sessions.get(terminalCode) === session) session.send(asked);
-      else this.#confirmations.settle(terminalCode, id, refuse('BOX_OFFLINE', 'the connection to the box was lost'));
-      const answer = () => withDeadline(clock, confirmTimeoutMs, confirmed);
-      const first = await answer();
-      if (first?.ok === true) return first;
-      const result = first ?? refuse('BOX_TIMEOUT', `no confirmation within ${confirmTimeoutMs} ms`);
-      if (await this.#fail(push, result.code)) return result;
-      if (await orders.isConfirmed(id, confirm)) return accept(undefined);
-      return first ?? (await answer()) ?? result;
-    } finally {
-      this.#confirmations.forget(terminalCode, id);
-      changes.publish('orders');
-    }
+  /** Pushes an order to its box (PROTOCOL.md, clauses SND-3 to SND-6). */
+  push(push: NewPush, newOrder: NewOrder | undefined, show: ShowBody): Promise<Result<undefined>> {
+    return this.#pushes.push(push, newOrder, show);
   }
 
   /** Withdraws a push from its box. A box that is not connected receives this after its next welcome. */
   withdrawPush(terminalCode: string, pushId: string, why: 'cancelled' | 'paid'): void {
-    this.#confirmations.settle(terminalCode, pushId, refuse('WITHDRAWN', `the order was ${why}`));
-    this.#sessions.get(terminalCode)?.withdraw(pushId, why);
+    this.#pushes.withdraw(terminalCode, pushId, why);
   }
 
   /** Sends a payment to a box. A busy box receives it later, and a disconnected one after its next welcome. */
@@ -261,20 +248,6 @@ export class Hub {
   /** Returns whether a push waits for its QR on the screen. A report that the box stored it then needs no commit. */
   #awaitsScreen(terminalCode: string, pushId: string): boolean {
     return this.#world.config.confirm === 'displayed' && this.#confirmations.isAwaited(terminalCode, pushId);
-  }
-
-  /** Marks a push as failed. Returns whether it was unfinished. If the store fails, the next resend marks it. */
-  async #fail({ id, terminal_code: terminalCode }: NewPush, code: Code): Promise<boolean> {
-    try {
-      const nowMs = this.#world.clock.wallMs();
-      const failed = await this.#stored.store.orders.failPush(id, terminalCode, code, nowMs, false);
-      if (failed) this.#sessions.get(terminalCode)?.withdraw(id, 'timeout');
-      return failed;
-    } catch (error) {
-      this.#sessions.get(terminalCode)?.withdraw(id, 'timeout');
-      this.#sessions.get(terminalCode)?.needResend();
-      throw error;
-    }
   }
 
   /** Ends the older session of a box (PROTOCOL.md, clause MSG-8). A repeated hello belongs to the same session. */

@@ -31,10 +31,8 @@ export type PayPush = (pushId: string) => Promise<unknown>;
 /** Adds the faults that begin with a push: link faults by content, and an offline box (PROTOCOL.md, clause FLT-6). */
 export function withOfflineFault(hub: PushHub, faults: Faults): PushHub {
   return {
-    session: (terminalCode) => hub.session(terminalCode),
-    get sessions() {
-      return hub.sessions;
-    },
+    online: (terminalCode) => hub.online(terminalCode),
+    onlineCodes: (...args) => hub.onlineCodes(...args),
     withdrawPush: (...args) => hub.withdrawPush(...args),
     push: async (push, newOrder, show) => {
       const box = push.terminal_code;

@@ -65,7 +65,7 @@ export class Sales {
     const found = await this.#boxFor(request.terminalCode, seller.boxes);
     if (!found.ok) return found;
     const { box, account } = found.value;
-    if (hub.session(box.terminalCode) === undefined) return refuse('BOX_OFFLINE', 'the box is not connected');
+    if (!(await hub.online(box.terminalCode))) return refuse('BOX_OFFLINE', 'the box is not connected');
     if (box.disabled) return refuse('BOX_OFFLINE', 'the box is disabled');
     const nowMs = clock.wallMs();
     const stored = await this.#store({ ...request, soldBy: seller.who }, box, account, nowMs);
@@ -115,9 +115,7 @@ export class Sales {
 
   /** Returns the box of a sale that names none, or undefined if no box has an account. */
   async #onlyBox(boxes: readonly string[] | undefined): Promise<Result<KnownBox | undefined>> {
-    const hub = this.#hub;
-    const online = [...hub.sessions.keys()].filter((it) => boxes?.includes(it) ?? true).slice(0, ONLINE_MAX);
-    const [only, second, ...more] = await this.#ableBoxes(online);
+    const [only, second, ...more] = await this.#ableBoxes(await this.#hub.onlineCodes(ONLINE_MAX, boxes));
     if (only !== undefined) {
       if (second === undefined) return accept(only);
       const able = listed([only, second, ...more]);

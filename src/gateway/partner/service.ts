@@ -23,10 +23,10 @@ import { decideTestCallback } from './test-callback.ts';
 
 /** The part of the hub that pushes orders to boxes. */
 export interface PushHub {
-  /** Returns undefined for a box that is not connected. */
-  session(terminalCode: string): object | undefined;
-  /** Connected boxes by terminalCode. */
-  readonly sessions: ReadonlyMap<string, object>;
+  /** Returns whether a box is connected, here or at another gateway. */
+  online(terminalCode: string): Promise<boolean>;
+  /** Returns the codes of connected boxes, at most `limit`. With `among`, only of these. */
+  onlineCodes(limit: number, among?: readonly string[]): Promise<string[]>;
   push(push: NewPush, newOrder: NewOrder | undefined, show: ShowBody): Promise<Result<undefined>>;
   withdrawPush(terminalCode: string, pushId: string, why: 'cancelled' | 'paid'): void;
 }
@@ -154,7 +154,7 @@ export class Service implements PartnerCalls {
     const decided = await decideSendQr(json, partner, { directory, madeFor, nowMs: clock.wallMs() });
     const result = !decided.ok
       ? decided
-      : this.#hub.session(decided.value.box.terminalCode) === undefined
+      : !(await this.#hub.online(decided.value.box.terminalCode))
         ? refuse('BOX_OFFLINE', 'the box is not connected')
         : decided.value.box.disabled
           ? refuse('BOX_OFFLINE', 'the box is disabled')

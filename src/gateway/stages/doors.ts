@@ -35,7 +35,7 @@ export async function openDoors(
   const { config, clock, random, opened } = world;
   const { store, time } = stored;
   const { hub, mqtt, dialect, everywhere } = boxes;
-  const reached = { ...everywhere, isOnline: (terminalCode: string) => hub.session(terminalCode) !== undefined };
+  const reached = { ...everywhere, isOnline: (terminalCode: string) => hub.online(terminalCode) };
   const access = await openAccess(world, stored, reached, money.sources.reload);
   const health = new Health(clock, store, time, () => mqtt?.isConnected() ?? true);
   // A gateway that closes first reports to its proxy that it accepts no more calls.
