@@ -214,6 +214,7 @@ async function caughtUp(
       kept.set(name, kept.get(name) ?? make());
       return kept.get(name) ?? '';
     },
+    settingsNamed: async (names) => new Map([...kept].filter(([name]) => names.includes(name))),
     replaceSetting: async (name, value) => void kept.set(name, value),
     orders: { newest: async () => [] },
     paymentRequests: { open: async () => [] },
@@ -231,7 +232,7 @@ async function caughtUp(
   });
   await catchUp.add(sourceOf(list, URL_OF_LIST, clock));
   onTestFinished(() => catchUp.close());
-  const status = () => catchUp.status()[0];
+  const status = async () => (await catchUp.status())[0];
   const start = async () => {
     catchUp.start();
     await clock.advance(0);
@@ -246,11 +247,11 @@ describe('catch-up', () => {
     const list = sepayList();
     list.moved.push(ago(64), ago(66));
     const { start, clock, references, status, fromOf } = await caughtUp(list);
-    expect(status()).toMatchObject({ hasList: true, agreedAtMs: null, agreedUpToMs: null, found: 0 });
+    expect(await status()).toMatchObject({ hasList: true, agreedAtMs: null, agreedUpToMs: null, found: 0 });
     await start();
     expect(references()).toEqual(['FT64']);
     expect(fromOf(-1)).toBe('2026-01-05 10:55:00');
-    expect(status()).toMatchObject({ agreedAtMs: NOW_MS, found: 1, problem: null });
+    expect(await status()).toMatchObject({ agreedAtMs: NOW_MS, found: 1, problem: null });
     // The list got it late.
     list.moved.push(ago(45));
     await clock.advance(15 * MINUTE_MS - 1);
@@ -260,7 +261,7 @@ describe('catch-up', () => {
     expect(fromOf(-1)).toBe('2026-01-05 10:55:00');
     await clock.advance(15 * MINUTE_MS);
     expect(fromOf(-1)).toBe('2026-01-05 11:10:00');
-    expect(status()).toMatchObject({ found: 2 });
+    expect(await status()).toMatchObject({ found: 2 });
   });
 
   it('SRC-27 catch-up leaves fresh money to its webhook, and asks again when that would be late', async () => {
@@ -282,11 +283,11 @@ describe('catch-up', () => {
     const list = sepayList();
     const { start, clock, references, status, fromOf, lines } = await caughtUp(list);
     await start();
-    const agreed = status()?.agreedUpToMs;
+    const agreed = (await status())?.agreedUpToMs;
     list.moved.push(ago(20));
     list.first.push(failing(500), failing(200, 'x'), failing(502), failing(503), failing(500), failing(500));
     await clock.advance(15 * MINUTE_MS);
-    expect(status()).toMatchObject({ agreedUpToMs: agreed, problem: 'the list was answered with HTTP 500' });
+    expect(await status()).toMatchObject({ agreedUpToMs: agreed, problem: 'the list was answered with HTTP 500' });
     const waits = [1, 2, 4, 8, 15];
     for (const [i, wait] of waits.entries()) {
       expect(list.asked).toHaveLength(2 + i);
@@ -295,10 +296,10 @@ describe('catch-up', () => {
       await clock.advance(1);
     }
     expect(references()).toEqual([]);
-    expect(status()?.agreedUpToMs).toBe(agreed);
+    expect((await status())?.agreedUpToMs).toBe(agreed);
     await clock.advance(15 * MINUTE_MS);
     expect(references()).toEqual(['FT20']);
-    expect(status()).toMatchObject({ problem: null });
+    expect(await status()).toMatchObject({ problem: null });
     expect(fromOf(-1)).toBe('2026-01-05 10:55:00');
     expect(lines.filter((it) => it.event === 'source-list-failed')).toHaveLength(6);
     expect(lines.filter((it) => it.event === 'source-recovered')).toHaveLength(1);
@@ -325,7 +326,7 @@ describe('catch-up', () => {
     await start();
     expect(list.asked).toHaveLength(pages);
     expect(new Set(references()).size).toBe(found);
-    expect(status()).toMatchObject({ agreedAtMs: null, problem, found });
+    expect(await status()).toMatchObject({ agreedAtMs: null, problem, found });
     expect(lines.filter((it) => it.event === 'source-list-failed')).toHaveLength(1);
   });
 
@@ -342,7 +343,10 @@ describe('catch-up', () => {
     });
     await slow.start();
     await clock.advance(11 * MINUTE_MS);
-    expect(slow.status()).toMatchObject({ agreedAtMs: null, problem: 'the list has no end: it was read for 10 min' });
+    expect(await slow.status()).toMatchObject({
+      agreedAtMs: null,
+      problem: 'the list has no end: it was read for 10 min',
+    });
     expect(slow.references()).toHaveLength(32);
   });
 
@@ -358,10 +362,10 @@ describe('catch-up', () => {
       },
     });
     await start();
-    expect(status()).toMatchObject({ agreedAtMs: null, found: 0, problem: 'disk full' });
+    expect(await status()).toMatchObject({ agreedAtMs: null, found: 0, problem: 'disk full' });
     isFull = false;
     await clock.advance(MINUTE_MS);
-    expect(status()).toMatchObject({ found: 1, problem: null });
+    expect(await status()).toMatchObject({ found: 1, problem: null });
   });
 
   it('SRC-29 catch-up goes on after a restart where it was, day by day, at most 30 days back', async () => {
@@ -377,7 +381,7 @@ describe('catch-up', () => {
     expect(list.asked.map((it) => it.query.get('transaction_date_from'))).toEqual(
       ['02', '03', '04', '05'].map((day) => `2026-01-${day} 11:00:00`),
     );
-    expect(away.status()).toMatchObject({ found: 8, toldAtMs: 2 });
+    expect(await away.status()).toMatchObject({ found: 8, toldAtMs: 2 });
     // A day that was read is not read again, although the next one failed.
     const other = sepayList();
     other.first.push(
@@ -402,7 +406,7 @@ describe('catch-up', () => {
 
   it('SRC-30 the gateway knows after a kill when a source last reported something, with one write a minute', async () => {
     const kept = new Map<string, string>();
-    const toldAt = async () => (await caughtUp(sepayList(), {}, new Map(kept))).status()?.toldAtMs;
+    const toldAt = async () => (await (await caughtUp(sepayList(), {}, new Map(kept))).status())?.toldAtMs;
     const killed = await caughtUp(sepayList(), {}, kept);
     expect(await toldAt()).toBeNull();
     killed.catchUp.told('till');
@@ -435,7 +439,7 @@ describe('catch-up', () => {
     await start();
     expect(references()).toEqual(['FT20']);
     expect(lines.filter((it) => it.event === 'source-entry-skipped')).toMatchObject([{ source: 'till' }]);
-    expect(status()?.problem).toBeNull();
+    expect((await status())?.problem).toBeNull();
   });
 
   it('SRC-28 catch-up asks payOS for the orders that wait for money and have a number', async () => {
@@ -452,6 +456,7 @@ describe('catch-up', () => {
     const newest = async () => orders as Awaited<ReturnType<WaitingOrders['orders']['newest']>>;
     const kept = {
       setting: async (_name: string, make: () => string) => make(),
+      settingsNamed: async () => new Map<string, string>(),
       replaceSetting: async () => undefined,
       paymentRequests: { open: async () => [] },
     };

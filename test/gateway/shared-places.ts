@@ -13,7 +13,7 @@ export class SharedPlaces {
     this.#living.add(run);
     return {
       ...placeAlone(run),
-      sharing: { name: run, run, application: run },
+      sharing: { name: run, run, application: run, generation: '' },
       lease: async (work) => {
         if (!this.leases.has(work)) this.leases.set(work, run);
         return this.leases.get(work) === run;

@@ -105,6 +105,7 @@ export class GatewayDisk {
     const history = new ModeHistory(db);
     const settings = {
       setting: async (_name: string, make: () => string) => make(),
+      settingsNamed: async () => new Map<string, string>(),
       replaceSetting: async () => undefined,
     };
     return {

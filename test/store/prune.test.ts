@@ -158,7 +158,7 @@ describe.each(ENGINES)('pruning on $name', ({ missing, places }) => {
         wallMs: () => clock.wallMs() + calendar.aheadMs,
         sleep: (ms: number, signal?: AbortSignal) => clock.sleep(ms, signal),
       };
-      const pruner = new Pruner({ store, clock: skewed, log });
+      const pruner = new Pruner({ store, clock: skewed, log, isOurs: async () => true });
       pruner.start();
       const round = () =>
         eventually('a round', async () => {
@@ -210,7 +210,7 @@ describe.each(ENGINES)('pruning on $name', ({ missing, places }) => {
           return first.prune(atMs);
         },
       };
-      const pruner = new Pruner({ store, clock, log });
+      const pruner = new Pruner({ store, clock, log, isOurs: async () => true });
       pruner.start();
       await eventually('the first round', () => clock.sleeping()[0] === 50);
       await clock.advance(50);

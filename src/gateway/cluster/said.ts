@@ -12,6 +12,7 @@ export const news = z.discriminatedUnion('about', [
   z.object({ about: z.literal('signing-key') }),
   z.object({ about: z.literal('renew'), box: z.string(), reason }),
   z.object({ about: z.literal('expel'), box: z.string(), reason, disabled: z.boolean() }),
+  z.object({ about: z.literal('credit-lost'), source: z.string() }),
   z.object({ about: z.literal('fault'), id: z.string(), order: faultOrder }),
   z.object({ about: z.literal('fault-ended'), id: z.string().nullable() }),
   z.object({ about: z.literal('occurrence'), id: z.string(), by: z.string(), times: z.int() }),

@@ -18,6 +18,8 @@ export type News =
   | { about: 'renew'; box: string; reason: string }
   /** This box may have lost its right to a session. */
   | { about: 'expel'; box: string; reason: string; disabled: boolean }
+  /** A credit of this source was not stored, so its list must be read soon. */
+  | { about: 'credit-lost'; source: string }
   /** A fault was ordered at one gateway. It happens at all of them under this id. */
   | { about: 'fault'; id: string; order: FaultOrder }
   /** A fault was ended. Without an id, all faults were. */

@@ -2,7 +2,7 @@ import { reasonOf } from '../../lib/errors.ts';
 import type { World } from './world.ts';
 
 /** How long work that a gateway has left, and rows of which no hint has arrived, wait for another gateway. */
-export const LOOK_EVERY_MS = 1_000;
+const LOOK_EVERY_MS = 1_000;
 
 /**
  * Waits until this gateway is the one that does the work of this name for all gateways of its database. Returns false if

@@ -74,7 +74,7 @@ function listRoutes(scope: FastifyInstance, api: OwnApi, open: OpenGateway, view
     access: 'look',
     summary: 'List the sources of money, and what they told last',
     answer: z.array(answers.sourceAnswer),
-    run: async () => accept(money.sources.catchUp.status().map(sourceView)),
+    run: async () => accept((await money.sources.catchUp.status()).map(sourceView)),
   });
 }
 

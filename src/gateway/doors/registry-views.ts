@@ -98,7 +98,7 @@ export function createRegistryViews({ stored, boxes: { hub }, money: { sources }
     sources: async (row) => {
       const { name, kind } = row;
       const { kind: _kind, name: _name, ...options } = sources.optionsOf(row) ?? { kind, name };
-      const status = sources.catchUp.status().find((it) => it.name === name);
+      const status = (await sources.catchUp.status()).find((it) => it.name === name);
       const asked = sourceView(status ?? { ...NOT_OPEN, name, kind });
       return { hook: `/hooks/${name}`, options: shownOptions(options), ...asked, ...registeredOf(row) };
     },

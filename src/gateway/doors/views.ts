@@ -3,7 +3,7 @@ import { mayDo, type Role } from '../access/roles.ts';
 import type { BoxPage, Directory, KnownBox } from '../common/directory.ts';
 import type { Stored } from '../common/stored.ts';
 import { withoutQuery } from '../config/callback-config.ts';
-import type { SourceStatus } from '../money/catch-up.ts';
+import type { SourceStatus } from '../money/agreements.ts';
 import type { Boxes } from '../stages/boxes.ts';
 import { type CreditSides, sidesIn } from '../store/repositories/credit-sides.ts';
 import type {

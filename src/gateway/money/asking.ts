@@ -6,6 +6,12 @@ import { lookupFor } from '../config/callback-destination.ts';
 import type { ReceiveCredit } from './receive-credits.ts';
 import type { AskSource, Source } from './sources/source.ts';
 
+/**
+ * The work of the gateway that reads the lists of sources and ends their payment requests. One gateway does both, so
+ * that only it and the QRs that cashiers wait for use the rate limit of a source.
+ */
+export const ASKING_WORK = 'asking sources';
+
 interface CreditReceiver {
   receiveCredit: ReceiveCredit;
   /** Counts a credit in the metrics, by source and result. */

@@ -1,10 +1,10 @@
-import { z } from 'zod';
 import { reasonOf } from '../../lib/errors.ts';
-import { parseJson } from '../../lib/http-client.ts';
+import { untilOurs } from '../common/shared-work.ts';
 import type { World } from '../common/world.ts';
 import { CREDIT_FRESH_MS } from '../store/repositories/credit-sides.ts';
-import type { Store } from '../store/store.ts';
-import type { Asking } from './asking.ts';
+import type { Settings, Store } from '../store/store.ts';
+import { type Agreement, Agreements, newest, type SourceStatus } from './agreements.ts';
+import { ASKING_WORK, type Asking } from './asking.ts';
 import type { AskSource, Credit, Listed, Source, WaitingOrder } from './sources/source.ts';
 
 const INTERVAL_MS = 15 * 60_000;
@@ -25,34 +25,6 @@ const TOLD_KEPT_MS = 60_000;
 /** A list that takes longer has no end: 1,000 pages at two requests a second are faster. */
 const LIST_TIME_MS_MAX = 600_000;
 
-/** The last agreement with a source. It survives a restart. */
-const agreement = z.object({
-  /** Every credit of the list up to this time is in the store. */
-  agreedUpToMs: z.number(),
-  /** When the gateway last read a list to its end. */
-  agreedAtMs: z.number().nullable(),
-  /** How many credits the gateway found in lists before a webhook reported them. */
-  found: z.int(),
-  /** When the source last called a webhook. */
-  toldAtMs: z.number().nullable(),
-});
-type Agreement = z.output<typeof agreement>;
-
-/** The state of a source as the admin sees it. Times are milliseconds since 1970. */
-export interface SourceStatus {
-  name: string;
-  kind: string;
-  hasList: boolean;
-  /** When the source last called a webhook. */
-  toldAtMs: number | null;
-  agreedUpToMs: number | null;
-  agreedAtMs: number | null;
-  /** How many credits the gateway found in lists before a webhook reported them. */
-  found: number;
-  /** The reason why the last list could not be read. */
-  problem: string | null;
-}
-
 /** The part of a period that the gateway has read so far. */
 interface Reading {
   nowMs: number;
@@ -63,20 +35,26 @@ interface Reading {
 }
 
 /** The part of the store that catch-up uses: agreements with sources, and unpaid orders. */
-export interface WaitingOrders extends Pick<Store, 'setting' | 'replaceSetting'> {
+export interface WaitingOrders extends Settings {
   orders: { newest: Store['orders']['newest'] };
   paymentRequests: { open: Store['paymentRequests']['open'] };
 }
 
 interface Caught {
   source: Source;
+  /** What the store has, and what was read since. Another gateway that asks the source has a newer one. */
   agreement: Agreement;
-  problem: string | null;
   failures: number;
+  /** When the source last called a webhook of this gateway. */
+  toldAtMs: number | null;
   /** The monotonic time at which `toldAtMs` was last stored. */
   toldKeptMs?: number;
   /** Ends the wait for the next list. */
   wake: () => void;
+  /** True once this gateway is the one that asks the source. */
+  isOurs: boolean;
+  /** True while the gateways are told that a credit was lost. */
+  isTelling: boolean;
   /** Aborts when the source is removed. */
   ending: AbortController;
   ended: Promise<void>;
@@ -84,12 +62,13 @@ interface Caught {
 
 /**
  * Asks the lists of the sources for credits that no webhook has reported: at the start, every 15 minutes, and soon
- * after a webhook was lost (PROTOCOL.md, clauses SRC-27 to SRC-31).
+ * after a webhook was lost (PROTOCOL.md, clauses SRC-27 to SRC-31). One gateway of a database does this for all.
  */
 export class CatchUp {
   readonly #world: World;
   readonly #store: WaitingOrders;
   readonly #asking: Asking;
+  readonly #agreements: Agreements;
   readonly #closing = new AbortController();
   readonly #all = new Map<string, Caught>();
   #started = false;
@@ -98,25 +77,17 @@ export class CatchUp {
     this.#world = world;
     this.#store = store;
     this.#asking = asking;
+    this.#agreements = new Agreements(world, store);
   }
 
   /** Begins to ask a source. The caller must first remove an older one of the same name. */
   async add(source: Source): Promise<void> {
-    const store = this.#store;
-    const { clock } = this.#world;
-    const fresh: Agreement = {
-      agreedUpToMs: clock.wallMs() - CREDIT_FRESH_MS,
-      agreedAtMs: null,
-      found: 0,
-      toldAtMs: null,
-    };
-    const kept = await store.setting(settingOf(source), () => JSON.stringify(fresh));
-    const read = agreement.safeParse(parseJson(kept));
-    const known = read.success ? read.data : fresh;
-    const caught = { source, agreement: known, problem: null, failures: 0, wake: () => undefined };
-    const begun: Caught = { ...caught, ending: new AbortController(), ended: Promise.resolve() };
-    this.#all.set(source.name, begun);
-    if (this.#started) this.#begin(begun);
+    const agreement = await this.#agreements.open(source.name);
+    const fresh = { failures: 0, toldAtMs: null, isOurs: false, isTelling: false, wake: () => undefined };
+    const ending = new AbortController();
+    const caught: Caught = { source, agreement, ...fresh, ending, ended: Promise.resolve() };
+    this.#all.set(source.name, caught);
+    if (this.#started) this.#begin(caught);
   }
 
   /** Ends the wait or the request of a source, and never asks it again. */
@@ -125,8 +96,7 @@ export class CatchUp {
     if (caught === undefined) return;
     this.#all.delete(name);
     caught.ending.abort(new Error('the source is taken away'));
-    await caught.ended;
-    await this.#save(caught);
+    await caught.ended.then(() => this.#saveAll(caught));
   }
 
   start(): void {
@@ -143,60 +113,82 @@ export class CatchUp {
     const caught = this.#all.get(name);
     if (caught === undefined) return;
     const { clock, changes, log } = this.#world;
-    caught.agreement.toldAtMs = clock.wallMs();
+    const atMs = clock.wallMs();
+    caught.toldAtMs = atMs;
     changes.publish('sources');
     if (clock.monotonicMs() - (caught.toldKeptMs ?? Number.NEGATIVE_INFINITY) < TOLD_KEPT_MS) return;
     caught.toldKeptMs = clock.monotonicMs();
-    this.#save(caught).catch((error: unknown) => log.warn('source-not-stored', { name, reason: reasonOf(error) }));
+    const failed = (error: unknown) => log.warn('source-not-stored', { name, reason: reasonOf(error) });
+    this.#agreements.saveTold(name, atMs).catch(failed);
   }
 
   /** Records that a webhook's credit was not stored. The list of the source is then read soon. */
   lost(name: string): void {
     const caught = this.#all.get(name);
-    if (caught !== undefined) caught.wake();
+    if (caught === undefined) return;
+    caught.wake();
+    if (caught.isOurs || caught.isTelling) return;
+    caught.isTelling = true;
+    // The news wait for a store that takes nothing now.
+    void this.#world.place.tell({ about: 'credit-lost', source: name }).then(() => {
+      caught.isTelling = false;
+    });
   }
 
-  status(): SourceStatus[] {
-    return [...this.#all.values()].map(({ source, agreement, problem }) => ({
-      name: source.name,
-      kind: source.kind,
-      hasList: source.list !== undefined,
-      ...agreement,
-      agreedUpToMs: agreement.agreedAtMs === null ? null : agreement.agreedUpToMs,
-      problem,
-    }));
+  /** Makes the list of a source be read soon, because another gateway could not store one of its credits. */
+  lostElsewhere(name: string): void {
+    this.#all.get(name)?.wake();
+  }
+
+  /** Returns the state of each source, as the gateway that asks it has last stored it. Never rejects. */
+  async status(): Promise<SourceStatus[]> {
+    const stored = await this.#agreements.of([...this.#all.keys()]).catch(() => undefined);
+    return [...this.#all.values()].map(({ source: { name, kind, list }, isOurs, ...own }) => {
+      const kept = stored?.get(name);
+      const { agreedUpToMs, agreedAtMs, found, problem } = isOurs ? own.agreement : (kept ?? own.agreement);
+      const toldAtMs = newest(own.toldAtMs, kept?.toldAtMs ?? own.agreement.toldAtMs);
+      const agreed = { agreedUpToMs: agreedAtMs === null ? null : agreedUpToMs, agreedAtMs, found, problem };
+      return { name, kind, hasList: list !== undefined, toldAtMs, ...agreed };
+    });
   }
 
   /** Ends all waits and requests. */
   async close(): Promise<void> {
     this.#closing.abort(new Error('the gateway is stopping'));
-    const all = [...this.#all.values()];
-    await Promise.all(all.map((it) => it.ended));
-    await Promise.all(all.map((it) => this.#save(it)));
+    await Promise.all([...this.#all.values()].map((it) => it.ended.then(() => this.#saveAll(it))));
   }
 
   #save({ source, agreement }: Caught): Promise<void> {
-    return this.#store.replaceSetting(settingOf(source), JSON.stringify(agreement));
+    return this.#agreements.save(source.name, agreement);
+  }
+
+  async #saveAll(caught: Caught): Promise<void> {
+    const { source, toldAtMs, isOurs } = caught;
+    if (isOurs) await this.#save(caught);
+    if (toldAtMs !== null) await this.#agreements.saveTold(source.name, toldAtMs);
   }
 
   async #run(caught: Caught): Promise<void> {
     const { clock, log, changes } = this.#world;
     const signal = AbortSignal.any([this.#closing.signal, caught.ending.signal]);
+    if (!(await untilOurs(this.#world, ASKING_WORK, signal))) return;
     const askSource = this.#asking.of(caught.source);
     const ask: AskSource = (url, request) => askSource(url, { ...request, signal });
     while (!signal.aborted) {
       let waitMs = INTERVAL_MS;
       try {
+        await this.#takeOver(caught);
         waitMs = await this.#agree(caught, ask);
-        if (caught.problem !== null) log.info('source-recovered', { source: caught.source.name });
-        caught.problem = null;
+        if (caught.agreement.problem !== null) log.info('source-recovered', { source: caught.source.name });
+        await this.#note(caught, null);
         caught.failures = 0;
       } catch (error) {
         if (signal.aborted) return;
-        caught.problem = reasonOf(error);
+        const problem = reasonOf(error);
         waitMs = Math.min(FAILED_WAIT_MS * 2 ** caught.failures, INTERVAL_MS);
         caught.failures += 1;
-        log.warn('source-list-failed', { source: caught.source.name, reason: caught.problem, waitMs });
+        log.warn('source-list-failed', { source: caught.source.name, reason: problem, waitMs });
+        await this.#note(caught, problem);
       }
       changes.publish('sources');
       const woken = new AbortController();
@@ -207,6 +199,21 @@ export class CatchUp {
       };
       await clock.sleep(waitMs, AbortSignal.any([signal, woken.signal]));
     }
+  }
+
+  /** Reads the agreement again when this gateway begins to ask the source: another one may have asked it until now. */
+  async #takeOver(caught: Caught): Promise<void> {
+    if (caught.isOurs) return;
+    const { name } = caught.source;
+    caught.agreement = (await this.#agreements.of([name])).get(name) ?? caught.agreement;
+    caught.isOurs = true;
+  }
+
+  /** Stores the reason why the last list could not be read, for all gateways. */
+  async #note(caught: Caught, problem: string | null): Promise<void> {
+    if (caught.agreement.problem === problem) return;
+    caught.agreement.problem = problem;
+    await this.#save(caught).catch(() => undefined);
   }
 
   /** Reads the list period by period. Returns the time until the next reading. */
@@ -290,8 +297,4 @@ export class CatchUp {
     const others = [...byName.values()].map((it) => ({ bankAccount: it.bank_account, orderId: it.order_id }));
     return [...requested, ...others].slice(0, ORDERS_ASKED_MAX);
   }
-}
-
-function settingOf({ name }: Source): string {
-  return `source-${name}`;
 }

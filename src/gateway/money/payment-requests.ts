@@ -1,9 +1,10 @@
 import { reasonOf } from '../../lib/errors.ts';
+import { untilOurs } from '../common/shared-work.ts';
 import type { Stored } from '../common/stored.ts';
 import type { World } from '../common/world.ts';
 import { CREDIT_FRESH_MS } from '../store/repositories/credit-sides.ts';
 import type { EndedRequest } from '../store/repositories/payment-requests.ts';
-import type { Asking } from './asking.ts';
+import { ASKING_WORK, type Asking } from './asking.ts';
 import type { Maker, Sources } from './open-sources.ts';
 import type { AskSource, QrMaker, Source } from './sources/source.ts';
 
@@ -20,7 +21,7 @@ const FAILED_WAIT_MS_MAX = 15 * 60_000;
 /**
  * Ends the QRs of sources when their orders are over, and asks once more for money that came in. An order is closed
  * only when the source accepts no more money for it and the gateway has stored all that it received (PROTOCOL.md,
- * clause PQR-5).
+ * clause PQR-5). One gateway of a database does this for all.
  */
 export class PaymentRequests {
   readonly #world: World;
@@ -53,6 +54,7 @@ export class PaymentRequests {
     const { clock, changes } = this.#world;
     const sources = this.#sources;
     const { signal } = this.#closing;
+    if (!(await untilOurs(this.#world, ASKING_WORK, signal))) return;
     let woken = new AbortController();
     let makers = sources.makers();
     const unwatch = changes.watch((topic) => {

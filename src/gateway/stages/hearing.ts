@@ -23,6 +23,8 @@ export function hearingOf(world: World, stored: Stored, boxes: Boxes, money: Mon
           return hub.renew(news.box, news.reason);
         case 'expel':
           return here.expel(news.box, news.reason, news.disabled);
+        case 'credit-lost':
+          return money.sources.catchUp.lostElsewhere(news.source);
         case 'occurrence':
           return edges.happenedElsewhere(news.id, news.times);
         case 'fault':

@@ -1,4 +1,5 @@
 import { createMetrics, type Metrics } from '../common/metrics.ts';
+import { untilOurs } from '../common/shared-work.ts';
 import type { Stored } from '../common/stored.ts';
 import type { World } from '../common/world.ts';
 import type { Edges } from '../faults/edges.ts';
@@ -44,7 +45,7 @@ export async function openMoney(world: World, stored: Stored, boxes: Boxes, edge
   const metrics = createMetrics(() => hub.sessions.size, cachedBacklog, stored.time);
   const dispatcher = new CallbackDispatcher(world, stored, metrics, edges.attempt(attemptCallback, stored));
   opened.add('callbacks', () => dispatcher.close());
-  const pruner = new Pruner({ store, clock, log });
+  const pruner = new Pruner({ store, clock, log, isOurs: (signal) => untilOurs(world, 'pruning', signal) });
   opened.add('pruner', () => pruner.close());
   const hearers = { hub, dispatcher, onPaid: (payment: NewPayment) => dialect?.tellHosts(payment) };
   const receiveCredit = createReceiveCredit(world, stored, hearers);

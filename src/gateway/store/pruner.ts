@@ -14,6 +14,8 @@ export interface PrunerDeps {
   store: Store;
   clock: Clock;
   log: Logger;
+  /** Resolves with true once this gateway is the one that prunes, and with false if the signal aborts before. */
+  isOurs(signal: AbortSignal): Promise<boolean>;
 }
 
 /** Prunes the store at the start and every hour. */
@@ -40,8 +42,9 @@ export class Pruner {
   }
 
   async #run(): Promise<void> {
-    const { clock, log } = this.#deps;
+    const { clock, log, isOurs } = this.#deps;
     const { signal } = this.#closing;
+    if (!(await isOurs(signal))) return;
     while (!signal.aborted) {
       try {
         await this.#prune();

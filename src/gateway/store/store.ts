@@ -36,6 +36,8 @@ const TRUSTED_TIME = 'believed-time-ms';
 export interface Settings {
   /** Returns a setting. Creates a missing one with the value of `make`. */
   setting(name: string, make: () => string): Promise<string>;
+  /** Returns those of these settings that exist, by name. */
+  settingsNamed(names: readonly string[]): Promise<ReadonlyMap<string, string>>;
   /** Changes an existing setting. */
   replaceSetting(name: string, value: string): Promise<void>;
 }
@@ -122,7 +124,7 @@ export async function openStore(
     await db.destroy();
     throw problem(error);
   });
-  const { setting, replaceSetting } = settingsIn(db);
+  const settings = settingsIn(db);
   const history = new ModeHistory(db);
   return {
     orders: new OrderStore(db, log),
@@ -139,8 +141,7 @@ export async function openStore(
     boxSecrets: new BoxSecretStore(db),
     adminTokens: new AdminTokenStore(db),
     registry,
-    setting,
-    replaceSetting,
+    ...settings,
     within: async (work) => {
       const { result, stored } = await transact(db, async (trx) => {
         const money = new MoneyTransaction(trx, history);
@@ -151,9 +152,9 @@ export async function openStore(
     },
     trustedTimeMs: async (wallMs) => {
       const newestMs = await newestRowMs(db);
-      return Number(await setting(TRUSTED_TIME, () => String(newestMs ?? wallMs)));
+      return Number(await settings.setting(TRUSTED_TIME, () => String(newestMs ?? wallMs)));
     },
-    saveTrustedTime: (wallMs) => replaceSetting(TRUSTED_TIME, String(wallMs)),
+    saveTrustedTime: (wallMs) => settings.replaceSetting(TRUSTED_TIME, String(wallMs)),
     check: async () => {
       assertInPlace();
       await probeWrites(db);
@@ -179,6 +180,11 @@ function settingsIn(db: Kysely<Tables>): Settings {
         .execute();
       const kept = db.selectFrom('settings').select('value').where('name', '=', name);
       return (await kept.executeTakeFirstOrThrow()).value;
+    },
+    settingsNamed: async (names) => {
+      if (names.length === 0) return new Map();
+      const rows = await db.selectFrom('settings').selectAll().where('name', 'in', names).execute();
+      return new Map(rows.map((it) => [it.name, it.value]));
     },
     replaceSetting: async (name, value) => {
       await db.updateTable('settings').set({ value }).where('name', '=', name).execute();

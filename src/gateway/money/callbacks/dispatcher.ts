@@ -1,6 +1,6 @@
 import { reasonOf } from '../../../lib/errors.ts';
 import type { Metrics } from '../../common/metrics.ts';
-import { LOOK_EVERY_MS, lookRegularly } from '../../common/shared-work.ts';
+import { lookRegularly } from '../../common/shared-work.ts';
 import type { Stored } from '../../common/stored.ts';
 import type { World } from '../../common/world.ts';
 import { retryWaitsOf } from '../../config/retry-schedule.ts';
@@ -32,8 +32,6 @@ export class CallbackDispatcher {
   readonly #retryWaitsMs: readonly number[];
   /** Queues by partner. */
   readonly #queues = new Map<string, PartnerQueue>();
-  /** The monotonic time until which another gateway is expected to have the queue of a partner. */
-  readonly #elsewhere = new Map<string, number>();
   /**
    * Running attempts by callback. At this gateway a callback has one attempt at a time, be it scheduled or by hand. By
    * hand, another gateway may make one at the same time: both send the same id (SYN-4).
@@ -78,14 +76,8 @@ export class CallbackDispatcher {
 
   /** Begins the queue of a partner if no other gateway has it. Returns whether this gateway has it now. */
   async #take(partner: string): Promise<boolean> {
-    const { clock, place } = this.#world;
     const { signal } = this.#closing;
-    if (clock.monotonicMs() < (this.#elsewhere.get(partner) ?? 0)) return false;
-    if (!(await place.lease(`callbacks/${partner}`))) {
-      this.#elsewhere.set(partner, clock.monotonicMs() + LOOK_EVERY_MS);
-      return false;
-    }
-    this.#elsewhere.delete(partner);
+    if (!(await this.#world.place.lease(`callbacks/${partner}`))) return false;
     if (this.wakeHere(partner) || signal.aborted) return true;
     const attempt = (id: string) => this.#attempt(id, false);
     const waitsMs = this.#retryWaitsMs;
