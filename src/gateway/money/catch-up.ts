@@ -42,7 +42,7 @@ export interface WaitingOrders extends Settings {
 
 interface Caught {
   source: Source;
-  /** What the store has, and what was read since. Another gateway that asks the source has a newer one. */
+  /** The stored agreement, and what was read since. Another gateway that asks the source has a newer one. */
   agreement: Agreement;
   failures: number;
   /** When the source last called a webhook of this gateway. */
@@ -53,7 +53,7 @@ interface Caught {
   wake: () => void;
   /** True once this gateway is the one that asks the source. */
   isOurs: boolean;
-  /** True while the gateways are told that a credit was lost. */
+  /** True while the news that a credit was lost wait for the store. */
   isTelling: boolean;
   /** Aborts when the source is removed. */
   ending: AbortController;
