@@ -13,7 +13,13 @@ import { startPostgres } from '../support/postgres.ts';
 const BOX = 'VVB000001';
 
 function sessionOf(sessionId: string) {
-  const facts = { serialNumber: 'VVB900001', agentVersion: '1', display: 'browser', transport: 'http', sinceMs: 1_000.5 };
+  const facts = {
+    serialNumber: 'VVB900001',
+    agentVersion: '1',
+    display: 'browser',
+    transport: 'http',
+    sinceMs: 1_000.5,
+  };
   return { terminalCode: BOX, sessionId, ...facts };
 }
 
@@ -40,6 +46,7 @@ async function join(databaseUrl: string, name: string) {
     hint: (hint) => void heard.push(hint),
     answer: async (_kind, question) => ({ status: 202, reason: JSON.stringify(question) }) as never,
     mayHaveMissed: () => undefined,
+    unseen: () => undefined,
   };
   place.begin(hearing);
   return { place, heard, lines, close: () => opened.close(2_000) };

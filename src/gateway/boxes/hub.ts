@@ -124,6 +124,17 @@ export class Hub {
     });
   }
 
+  /** Ends all sessions, because others take over their boxes. A box over HTTP then finds another gateway. */
+  sendAway(why: string): void {
+    for (const [terminalCode, session] of this.#sessions) {
+      void this.#queues.run(terminalCode, 'away', async () => {
+        if (this.#sessions.get(terminalCode) !== session) return;
+        this.#endSession(terminalCode, session, why, why);
+        session.connection.end();
+      });
+    }
+  }
+
   #endSession(terminalCode: string, session: Session, why: string, reason: string): void {
     this.#sessions.delete(terminalCode);
     session.end();

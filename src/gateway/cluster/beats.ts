@@ -8,6 +8,8 @@ import { GONE_MS, RUN_GONE } from './tables.ts';
 
 /** A run says in this interval that it lives. */
 export const BEAT_MS = 500;
+/** A run that cannot say so for this time sends its boxes away, so that they find another gateway. */
+const UNSEEN_MS = 5_000;
 
 interface BeatsDeps {
   clock: Clock;
@@ -19,6 +21,8 @@ interface BeatsDeps {
   sessions(): number;
   /** Called after each beat with the gateways that live. */
   seen(view: View): Promise<void>;
+  /** Called when the database has not answered for `UNSEEN_MS`. The others have buried this run, or soon will. */
+  unseen(): void;
   /** Called once this run is gone. */
   superseded(): void;
 }
@@ -29,6 +33,7 @@ export class Beats {
   readonly #over = new AbortController();
   #running: Promise<void> = Promise.resolve();
   #told: readonly string[] = [];
+  readonly #burying = new Set<string>();
   /** The newest view. Undefined while the database does not answer. */
   view: View | undefined;
 
@@ -48,9 +53,10 @@ export class Beats {
   }
 
   async #run(): Promise<void> {
-    const { clock, log } = this.#deps;
+    const { clock, log, unseen } = this.#deps;
     let seenAtMs = clock.monotonicMs();
     let lostAtMs: number | undefined;
+    let isUnseen = false;
     while (!this.#over.signal.aborted) {
       await clock.sleep(BEAT_MS, this.#over.signal);
       if (this.#over.signal.aborted) return;
@@ -61,27 +67,40 @@ export class Beats {
       try {
         await this.#beat(mayBury);
         seenAtMs = clock.monotonicMs();
+        isUnseen = false;
         if (mayBury) lostAtMs = undefined;
       } catch (error) {
         if (systemCodeOf(error) === RUN_GONE) return this.#deps.superseded();
         if (this.view !== undefined) log.warn('cluster-database-lost', { reason: reasonOf(error) });
         this.view = undefined;
         lostAtMs = clock.monotonicMs();
+        if (lostAtMs - seenAtMs > UNSEEN_MS && !isUnseen) unseen();
+        isUnseen = lostAtMs - seenAtMs > UNSEEN_MS;
       }
     }
   }
 
   async #beat(mayBury: boolean): Promise<void> {
-    const { member, membership, time, sessions, seen, superseded, log } = this.#deps;
+    const { member, membership, time, sessions, seen, superseded } = this.#deps;
     if (!(await membership.beSeen(member.run, sessions(), time))) return superseded();
     const view = await membership.view();
     this.view = view;
     this.#tellDifferences(view);
     await seen(view);
-    if (!mayBury) return;
-    for (const run of view.gone) {
+    if (mayBury) for (const run of view.gone) void this.#bury(run);
+  }
+
+  /** Buries a run beside the beats: the server may need a while to end its sessions. */
+  async #bury(run: string): Promise<void> {
+    if (this.#burying.has(run)) return;
+    const { membership, log } = this.#deps;
+    this.#burying.add(run);
+    try {
       if (await membership.bury(run)) log.info('gateway-buried', { run });
+    } catch (error) {
+      log.warn('gateway-not-buried', { run, reason: reasonOf(error) });
     }
+    this.#burying.delete(run);
   }
 
   /** Logs each difference between gateways once. An admin has to correct it. */

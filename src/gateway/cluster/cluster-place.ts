@@ -75,6 +75,7 @@ export class ClusterPlace implements Place {
       membership,
       sessions: () => this.#sessions,
       seen: (view) => this.#see(view),
+      unseen: () => this.#hearing?.unseen(),
       superseded,
     });
   }

@@ -61,6 +61,8 @@ export interface Hearing {
   answer<K extends Ask>(kind: K, question: Questions[K]['question']): Promise<Questions[K]['answer']>;
   /** Called when this gateway may have missed hints. It then reads the rows. */
   mayHaveMissed(): void;
+  /** Called when this gateway cannot reach the database for so long that others take over its boxes. */
+  unseen(): void;
 }
 
 /** A session of a box, as its holder describes it to others. */

@@ -39,5 +39,6 @@ export function hearingOf(world: World, stored: Stored, boxes: Boxes, money: Mon
       throw new Error(`nobody answers ${kind}`);
     },
     mayHaveMissed: () => undefined,
+    unseen: () => hub.sendAway('the gateway cannot reach its database'),
   };
 }
