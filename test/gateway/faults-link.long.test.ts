@@ -136,7 +136,8 @@ it('FLT-9 link-slow: each message takes up to a second, and none overtakes anoth
   const connection = connectBox(({ sentAtMs }) => down.push(sentAtMs));
   const receive = async (_box: string, _connection: BoxConnection, { sentAtMs }: UpMessage) => up.push(sentAtMs) > 0;
   const news = only<BoxHub['news']>({});
-  const hub = links.hub({ session: () => undefined, receive, disconnected: () => undefined, news });
+  const move = async () => false;
+  const hub = links.hub({ session: () => undefined, receive, disconnected: () => undefined, move, news });
   const numbers = Array.from({ length: 20 }, (_, n) => n);
   for (const n of numbers) {
     const head = { v: 1, id: 'a', sessionId: 's', sentAtMs: n } as const;

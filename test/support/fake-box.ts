@@ -15,7 +15,7 @@ import {
   type UpMessage,
 } from '../../src/protocol/messages.ts';
 import { BoxSeal } from '../../src/protocol/seal.ts';
-import { boxTopic, GATEWAY_PRESENCE_TOPIC } from '../../src/protocol/topics.ts';
+import { boxTopic, gatewayPresenceTopic } from '../../src/protocol/topics.ts';
 import { eventually } from './net.ts';
 
 export interface FakeBoxIdentity {
@@ -28,6 +28,8 @@ export interface FakeBoxOptions {
   gateway: { origin: string; mqttUrl: string | undefined };
   identity: FakeBoxIdentity;
   transport: 'mqtt' | 'http';
+  /** The lane in which it speaks over MQTT; 0 by default. */
+  lane?: number;
   sessionId?: string;
   /** An earlier connection of this box in this session. */
   again?: FakeBox;
@@ -153,10 +155,10 @@ export async function connectFakeBox(options: FakeBoxOptions): Promise<FakeBox> 
   return box;
 }
 
-async function overMqtt(box: FakeBox, { gateway, identity }: FakeBoxOptions): Promise<Wire> {
+async function overMqtt(box: FakeBox, { gateway, identity, lane = 0 }: FakeBoxOptions): Promise<Wire> {
   const { terminalCode, secret } = identity;
   const presence = (online: boolean) => boxPresence(identity, box.sessionId, online);
-  const presenceTopic = boxTopic(terminalCode, 'presence');
+  const presenceTopic = boxTopic(terminalCode, 'presence', lane);
   const client: MqttClient = await connectAsync(gateway.mqttUrl ?? '', {
     username: terminalCode,
     password: loginOf(secret),
@@ -167,21 +169,22 @@ async function overMqtt(box: FakeBox, { gateway, identity }: FakeBoxOptions): Pr
   client.on('error', () => undefined);
   let challenge: string | undefined;
   client.on('message', (topic, payload) => {
-    if (topic === boxTopic(terminalCode, 'down')) {
+    if (topic === boxTopic(terminalCode, 'down', lane)) {
       box.take(payload.toString('utf8'));
       return;
     }
     const decoded = decodePresence(payload);
-    if (topic !== GATEWAY_PRESENCE_TOPIC || !decoded.ok) box.faults.push(new Error(`unexpected message on ${topic}`));
+    if (topic !== gatewayPresenceTopic(lane) || !decoded.ok)
+      box.faults.push(new Error(`unexpected message on ${topic}`));
     else challenge = decoded.value.online ? decoded.value.sessionId : undefined;
   });
-  await client.subscribeAsync([boxTopic(terminalCode, 'down'), GATEWAY_PRESENCE_TOPIC], { qos: 1 });
+  await client.subscribeAsync([boxTopic(terminalCode, 'down', lane), gatewayPresenceTopic(lane)], { qos: 1 });
   await client.publishAsync(presenceTopic, presence(true), { qos: 1, retain: true });
   const run = await eventually('a present gateway', () => challenge);
   return {
     challenge: run,
     send: async (text) => {
-      await client.publishAsync(boxTopic(terminalCode, 'up'), text, { qos: 1 });
+      await client.publishAsync(boxTopic(terminalCode, 'up', lane), text, { qos: 1 });
     },
     vanish: () => client.stream.destroy(),
     close: async () => {

@@ -2,16 +2,17 @@ import type { IClientOptions, IPublishPacket, MqttClient } from 'mqtt';
 import { withDeadline } from '../../lib/clock.ts';
 import { reasonOf } from '../../lib/errors.ts';
 import type { HostResolver } from '../../lib/resolver.ts';
-import { decodePresence, encode } from '../../protocol/codec.ts';
-import { type DownMessage, MESSAGE_VERSION, unheardMaxMs } from '../../protocol/messages.ts';
+import { decodePresence } from '../../protocol/codec.ts';
+import { type DownMessage, unheardMaxMs } from '../../protocol/messages.ts';
 import { boxTopic, gatewayPresenceTopic, gatewayRights, parseBoxTopic } from '../../protocol/topics.ts';
 import type { Stored } from '../common/stored.ts';
 import type { World } from '../common/world.ts';
 import { BROKER_TRANSPORT, type BrokerAddress, connectToBroker } from './broker-client.ts';
 import type { BoxConnection, BoxSocket } from './connection.ts';
+import { GatewayPresence, presenceOf } from './gateway-presence.ts';
 import type { ChannelConnection } from './mqtt-channel.ts';
-import { aliveMsFor, spreadMsFor } from './welcome.ts';
-import type { BoxWire } from './wire.ts';
+import { aliveMsFor } from './welcome.ts';
+import type { BoxWire, LaneHub } from './wire.ts';
 
 const GOODBYE_TIMEOUT_MS = 1000;
 /**
@@ -33,36 +34,33 @@ const BEGIN_TIMEOUT_MS = 15_000;
 type Refusal = { code: string; reason: string };
 const refuse = (code: string, reason: string): Refusal => ({ code, reason });
 
-/** Holds one connection of the gateway to the broker. After its end the channel opens a new one. */
+/** One lane at the broker: its number, and who takes what boxes say there. */
+export interface Lane extends Omit<BoxWire, 'hub'> {
+  lane: number;
+  hub: LaneHub;
+}
+
+/** Holds one connection of the gateway to the broker, in one lane. After its end the channel opens a new one. */
 export class BrokerConnection implements ChannelConnection {
   /** Settles once the connection has ended. */
   readonly closed: Promise<void>;
   readonly #client: MqttClient;
   readonly #runId: string;
   readonly #world: World;
-  readonly #stored: Stored;
-  readonly #wire: BoxWire;
-  readonly #shard: number;
-  readonly #presenceTopic: string;
-  /** Settles once the broker has sent this connection its own presence. */
-  readonly #echoed = Promise.withResolvers<void>();
+  readonly #at: Lane;
+  readonly #presence: GatewayPresence;
   #heardAtMs: number;
-  /** The presence as last published. */
-  #birth = '';
-  /** Connections by terminalCode. A box is added with its first message. */
+  /** Connections by terminalCode. A box is added with its first message. A door has none. */
   readonly #boxes = new Map<string, BoxConnection>();
   /** Send time of each message that the broker has not acknowledged, oldest first. */
   readonly #unacknowledgedMs = new Map<object, number>();
 
-  private constructor(client: MqttClient, runId: string, world: World, stored: Stored, wire: BoxWire) {
+  private constructor(client: MqttClient, runId: string, world: World, stored: Stored, at: Lane) {
     this.#client = client;
     this.#runId = runId;
     this.#world = world;
-    this.#stored = stored;
-    this.#wire = wire;
-    // The topics of a gateway alone are those of shard 0 (PROTOCOL.md, clause SHA-1).
-    this.#shard = world.place.lanes.own;
-    this.#presenceTopic = gatewayPresenceTopic(this.#shard);
+    this.#at = at;
+    this.#presence = new GatewayPresence(client, runId, at.lane, world, stored);
     this.#heardAtMs = world.clock.monotonicMs();
     this.closed = new Promise((resolve) => client.once('close', () => resolve()));
   }
@@ -73,21 +71,21 @@ export class BrokerConnection implements ChannelConnection {
     names: HostResolver,
     world: World,
     stored: Stored,
-    wire: BoxWire,
+    at: Lane,
   ): Promise<BrokerConnection> {
     // Each connection has a new run id, because a box says hello again to an unknown run.
     const runId = world.random.uuid();
     const will: IClientOptions['will'] = {
-      topic: gatewayPresenceTopic(world.place.lanes.own),
+      topic: gatewayPresenceTopic(at.lane),
       payload: Buffer.from(presenceOf(runId, false)),
       qos: 1,
       retain: true,
     };
     const client = await connectToBroker(address, names, { clientId: `gateway-${runId.slice(0, 8)}`, will }, world.log);
-    const connection = new BrokerConnection(client, runId, world, stored, wire);
+    const connection = new BrokerConnection(client, runId, world, stored, at);
     try {
       client.on('message', (topic, payload, packet) => {
-        if (topic === connection.#presenceTopic) connection.#keepPresent(payload, packet);
+        if (topic === connection.#presence.topic) connection.#keepPresent(payload, packet);
         else void connection.#receive(topic, payload, packet);
       });
       await connection.#beginInTime();
@@ -112,15 +110,15 @@ export class BrokerConnection implements ChannelConnection {
 
   /** Throws if the broker lacks something that gateway and boxes rely on (PROTOCOL.md, clause PRE-5). */
   async #begin(): Promise<void> {
-    const topics = [...gatewayRights(this.#shard).read];
+    const topics = [...gatewayRights(this.#at.lane).read];
     const granted = await this.#client.subscribeAsync(topics, { qos: 1 }).catch((error: unknown) => {
       throw new Error(`it does not let the gateway read ${topics.join(', ')}: ${reasonOf(error)}`);
     });
     if (granted.some(({ qos }) => qos !== 1)) throw new Error(`it grants no QoS 1 to who reads ${topics.join(', ')}`);
-    await this.#announce(true);
-    const echoed = this.#echoed.promise.then(() => true);
+    await this.#presence.announce(true);
+    const echoed = this.#presence.echoed.then(() => true);
     if (await withDeadline(this.#world.clock, ECHO_TIMEOUT_MS, echoed)) return;
-    throw new Error(`it acknowledges what the gateway says on ${this.#presenceTopic}, and delivers it to nobody`);
+    throw new Error(`it acknowledges what the gateway says on ${this.#presence.topic}, and delivers it to nobody`);
   }
 
   /**
@@ -138,7 +136,7 @@ export class BrokerConnection implements ChannelConnection {
       if (over.signal.aborted || silentMs < (isKnown ? unheardMaxMs(aliveMsFor(this.#boxes.size)) : SILENCE_MAX_MS))
         continue;
       const reason = `no box is heard for ${Math.round(silentMs)} ms`;
-      log[isKnown ? 'warn' : 'info']('broker-silent', { shard: this.#shard, reason });
+      log[isKnown ? 'warn' : 'info']('broker-silent', { lane: this.#at.lane, reason });
       this.#client.end(true);
     }
   }
@@ -147,9 +145,32 @@ export class BrokerConnection implements ChannelConnection {
     return this.#client.connected;
   }
 
+  /** Returns the codes of the boxes that have spoken on this connection and were not sent away. */
+  boxes(): string[] {
+    return [...this.#boxes.keys()];
+  }
+
+  /** Sends a box to another lane, unless a push is open on it. Settles with whether it goes. */
+  async move(terminalCode: string, lane: number): Promise<boolean> {
+    const connection = this.#boxes.get(terminalCode);
+    if (connection === undefined || !(await this.#at.hub.move(terminalCode, { connection, lane }))) return false;
+    // A box that has left is not awaited here any more: its silence says nothing about the broker.
+    this.#boxes.delete(terminalCode);
+    return true;
+  }
+
+  /** Publishes the presence of the gateway again if it has changed. Never throws. */
+  async renewPresence(): Promise<void> {
+    try {
+      if (this.isConnected) await this.#presence.renew();
+    } catch (error) {
+      this.#world.log.warn('gateway-presence-not-sent', { reason: reasonOf(error) });
+    }
+  }
+
   disconnectBox(terminalCode: string, why: string): void {
     const connection = this.#boxes.get(terminalCode);
-    if (connection !== undefined) this.#wire.hub.disconnected(terminalCode, { connection }, why);
+    if (connection !== undefined) this.#at.hub.disconnected(terminalCode, { connection }, why);
   }
 
   disconnectBoxes(why: string): void {
@@ -162,43 +183,22 @@ export class BrokerConnection implements ChannelConnection {
     // The broker also sends the goodbye to this client, which must not contradict it.
     client.removeAllListeners('message');
     if (client.connected) {
-      const announced = this.#announce(false).catch(() => undefined);
+      const announced = this.#presence.announce(false).catch(() => undefined);
       await withDeadline(this.#world.clock, GOODBYE_TIMEOUT_MS, announced);
     }
     client.end(true);
     await this.closed;
   }
 
-  async #announce(online: boolean): Promise<void> {
-    const { directory } = this.#stored;
-    const { place } = this.#world;
-    const shards = place.lanes.count;
-    const spreadMs = online ? spreadMsFor((await directory.boxCount()) / (shards ?? 1)) : 0;
-    const presence = presenceOf(this.#runId, online, { spreadMs, shards });
-    if (online) this.#birth = presence;
-    await this.#client.publishAsync(this.#presenceTopic, presence, { qos: 1, retain: true });
+  get #isDoor(): boolean {
+    return this.#at.lane !== this.#world.place.lanes.own;
   }
 
-  /**
-   * Reports this run as online again when its topic says offline. The last will of an earlier run may have written that
-   * late (PROTOCOL.md, clause PRE-2). If another run is online, this one only logs it: two gateways would contradict
-   * each other without end.
-   */
   #keepPresent(payload: Buffer, packet: IPublishPacket): void {
-    const { log } = this.#world;
-    // A retained value is the old one, which the subscription delivers. The next presence replaces it.
-    if (packet.retain) return;
-    const decoded = decodePresence(payload);
-    if (decoded.ok && decoded.value.online) {
-      if (decoded.value.sessionId === this.#runId) {
-        this.#echoed.resolve();
-      } else {
-        log.warn('broker-shared', { reason: 'another gateway uses this broker' });
-      }
-      return;
-    }
-    log.warn('gateway-presence-restored', { reason: decoded.ok ? 'an earlier run ended late' : decoded.reason });
-    this.#announce(true).catch((error: unknown) => log.warn('gateway-presence-not-sent', { reason: reasonOf(error) }));
+    const { lanes } = this.#world.place;
+    // The gateway of this lane is back, and says itself that it is there.
+    if (this.#isDoor && !lanes.doors().includes(this.#at.lane)) return;
+    this.#presence.keep(payload, packet);
   }
 
   /** Handles any message of a box. On a broker without topic rights it may contain anything. Never throws. */
@@ -207,7 +207,7 @@ export class BrokerConnection implements ChannelConnection {
     const from = parseBoxTopic(topic);
     try {
       const refusal =
-        from === undefined || from.shard !== this.#shard
+        from === undefined || from.shard !== this.#at.lane
           ? refuse('E46', 'not a topic of a box')
           : from.channel === 'presence'
             ? await this.#takePresence(from.terminalCode, payload, retain)
@@ -224,23 +224,24 @@ export class BrokerConnection implements ChannelConnection {
     const presence = decodePresence(payload);
     if (!presence.ok) return refuse('E46', presence.reason);
     if (presence.value.online) {
-      if (presence.value.asks && !retain && this.#birth !== '') this.#publish(terminalCode, this.#birth, 'presence');
+      const { birth } = this.#presence;
+      if (presence.value.asks && !retain && birth !== '') this.#publish(terminalCode, birth, 'presence');
       return undefined;
     }
-    if (!(await this.#wire.signer.provesGone(terminalCode, presence.value))) {
+    if (!(await this.#at.signer.provesGone(terminalCode, presence.value))) {
       return refuse('SIGNATURE_INVALID', 'the sender of the offline presence does not know the secret of the box');
     }
-    this.#wire.hub.disconnected(terminalCode, presence.value, 'its presence ended');
+    this.#at.hub.disconnected(terminalCode, presence.value, 'its presence ended');
     return undefined;
   }
 
   async #takeMessage(terminalCode: string, payload: Buffer): Promise<Refusal | undefined> {
-    const { hub, signer, connect } = this.#wire;
+    const { hub, signer, connect } = this.#at;
     this.#heardAtMs = this.#world.clock.monotonicMs();
     const message = await signer.verify(terminalCode, this.#runId, payload);
     if (!message.ok) return message;
     const connection = this.#boxes.get(terminalCode) ?? connect(terminalCode, this.#socketOf(terminalCode));
-    this.#boxes.set(terminalCode, connection);
+    if (!this.#isDoor) this.#boxes.set(terminalCode, connection);
     void hub.receive(terminalCode, connection, message.value);
     return undefined;
   }
@@ -273,19 +274,10 @@ export class BrokerConnection implements ChannelConnection {
     if (type === 'presence' && this.#problem() !== undefined) return;
     const key = {};
     this.#unacknowledgedMs.set(key, this.#world.clock.monotonicMs());
-    client.publish(boxTopic(terminalCode, 'down', this.#shard), said, { qos: 1 }, (error) => {
+    client.publish(boxTopic(terminalCode, 'down', this.#at.lane), said, { qos: 1 }, (error) => {
       this.#unacknowledgedMs.delete(key);
       if (!error || client.disconnecting || !client.connected) return;
       this.#world.log.warn('message-not-sent', { box: terminalCode, type, reason: reasonOf(error) });
     });
   }
-}
-
-function presenceOf(
-  runId: string,
-  online: boolean,
-  { spreadMs = 0, shards }: { spreadMs?: number; shards?: number | undefined } = {},
-): string {
-  const cluster = { ...(spreadMs > 0 && { spreadMs }), ...(shards !== undefined && { shards }) };
-  return encode({ v: MESSAGE_VERSION, online, sessionId: runId, ...cluster });
 }

@@ -1,3 +1,4 @@
+import { CODES } from '../../protocol/codes.ts';
 import type { ShowBody, UpMessage, UpOf } from '../../protocol/messages.ts';
 import { type Result, refuse } from '../common/result.ts';
 import type { Stored } from '../common/stored.ts';
@@ -133,6 +134,25 @@ export class Hub {
         session.connection.end();
       });
     }
+  }
+
+  /**
+   * Sends the box of this connection to another lane (PROTOCOL.md, clause SHA-2), unless a push is open on it. Settles
+   * with whether it goes.
+   */
+  async move(terminalCode: string, to: { connection: BoxConnection; lane: number }): Promise<boolean> {
+    let goes = false;
+    await this.#queues.run(terminalCode, 'move', async () => {
+      const session = this.#sessions.get(terminalCode);
+      if (session?.connection !== to.connection) return;
+      if ((await this.#stored.store.orders.openPushIds(terminalCode)).length > 0) return;
+      // A push may have begun meanwhile, whose row was not there yet.
+      if (this.#confirmations.unawaited(terminalCode).except.length > 0) return;
+      goes = true;
+      session.send({ type: 'refused', code: 'MOVED', reason: CODES.MOVED, shard: to.lane });
+      this.#endSession(terminalCode, session, CODES.MOVED, CODES.MOVED);
+    });
+    return goes;
   }
 
   #endSession(terminalCode: string, session: Session, why: string, reason: string): void {

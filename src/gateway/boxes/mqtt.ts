@@ -8,8 +8,10 @@ import type { BrokerListener, BrokerOptions, EmbeddedBroker } from './broker.ts'
 import type { BrokerAddress } from './broker-client.ts';
 import { BrokerConnection } from './broker-connection.ts';
 import type { BrokerLogin } from './broker-rights.ts';
+import { Homecoming } from './homecoming.ts';
+import { LaneDoors } from './lane-doors.ts';
 import { type MqttChannel, openMqttChannel } from './mqtt-channel.ts';
-import type { BoxWire } from './wire.ts';
+import type { BoxWire, LaneHub } from './wire.ts';
 
 /** The MQTT side of the gateway. */
 export interface Mqtt {
@@ -85,14 +87,31 @@ export async function startMqtt(
   return { url: broker.url, address, isConnected: channel.isConnected, dropper: broker.dropper, close };
 }
 
-function open(
+/** Connects to the broker in the lane of this gateway, and at the doors that it has. */
+async function open(
   address: BrokerAddress,
   world: World,
   stored: Stored,
   wire: BoxWire,
 ): Promise<MqttChannel<BrokerConnection>> {
   const { clock, log, place } = world;
-  const dial = (names: HostResolver) => BrokerConnection.open(address, names, world, stored, wire);
-  // The shard of a dead member must get another holder even while the broker is away.
-  return openMqttChannel(address, dial, { clock, log, mayBeAway: place.sharing !== undefined });
+  const dial = (lane: number, hub: LaneHub, mayBeAway: boolean) => {
+    const at = { ...wire, lane, hub };
+    const open = (names: HostResolver) => BrokerConnection.open(address, names, world, stored, at);
+    return openMqttChannel(address, open, { clock, log, mayBeAway });
+  };
+  // A gateway of several starts while the broker is away, because boxes over HTTP need none.
+  const channel = await dial(place.lanes.own, wire.hub, place.sharing !== undefined);
+  const doors = new LaneDoors(world, stored, (lane, hub) => dial(lane, hub, true));
+  const homecoming = new Homecoming(world, () => channel.current());
+  place.lanes.watch(() => {
+    void doors.changed();
+    homecoming.changed();
+  });
+  await doors.changed();
+  const close = async () => {
+    homecoming.close();
+    await Promise.all([doors.close(), channel.close()]);
+  };
+  return { ...channel, close };
 }

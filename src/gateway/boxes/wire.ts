@@ -10,4 +10,7 @@ export interface BoxWire {
 }
 
 /** The part of the hub that the transports use. */
-export type BoxHub = Pick<Hub, 'session' | 'receive' | 'disconnected' | 'news'>;
+export type BoxHub = Pick<Hub, 'session' | 'receive' | 'disconnected' | 'move' | 'news'>;
+
+/** Takes what boxes say in one lane of the broker. */
+export type LaneHub = Pick<Hub, 'receive' | 'disconnected' | 'move'>;

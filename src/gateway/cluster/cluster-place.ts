@@ -156,8 +156,8 @@ export class ClusterPlace implements Place {
     return [...sessions].flatMap(([code, { sessionId }]) => (own.get(code) === sessionId ? [] : [code]));
   }
 
-  streamOpened(terminalCode: string, sessionId: string): void {
-    void this.#holdings.openStream(terminalCode, sessionId).catch(() => undefined);
+  streamOpened(terminalCode: string, sessionId: string): Promise<void> {
+    return this.#holdings.openStream(terminalCode, sessionId);
   }
 
   streamEnded(terminalCode: string, sessionId: string): void {

@@ -136,8 +136,11 @@ export interface Place {
   /** Returns those of these sessions, by box, that have lost their box. */
   lost(sessions: ReadonlyMap<string, { sessionId: string }>): Promise<string[]>;
 
-  /** Records that this gateway has the HTTP stream of a session. */
-  streamOpened(terminalCode: string, sessionId: string): void;
+  /**
+   * Records that this gateway has the HTTP stream of a session. Settles once the others can find that. Rejects when the
+   * database does not answer.
+   */
+  streamOpened(terminalCode: string, sessionId: string): Promise<void>;
   streamEnded(terminalCode: string, sessionId: string): void;
   /** Returns the run that has the HTTP stream of a session, if it is another one. */
   streamElsewhere(terminalCode: string, sessionId: string): Promise<string | undefined>;
@@ -180,7 +183,7 @@ export function placeAlone(run: string): Place {
     allElsewhere: async () => new Map(),
     onlineElsewhere: async () => [],
     lost: async () => [],
-    streamOpened: () => undefined,
+    streamOpened: async () => undefined,
     streamEnded: () => undefined,
     streamElsewhere: async () => undefined,
     lease: async () => true,

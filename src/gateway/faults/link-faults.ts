@@ -62,6 +62,7 @@ export class LinkFaults {
     return {
       news: hub.news,
       session: (terminalCode) => hub.session(terminalCode),
+      move: (terminalCode, to) => hub.move(terminalCode, to),
       receive: (terminalCode, connection, message) =>
         new Promise((resolve) => {
           this.#pass(`up ${terminalCode}`, terminalCode, () => resolve(hub.receive(terminalCode, connection, message)));

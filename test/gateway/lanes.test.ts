@@ -1,0 +1,124 @@
+import { expect, it } from 'vitest';
+import { connectFakeBox, type FakeBoxOptions } from '../support/fake-box.ts';
+import { eventually } from '../support/net.ts';
+import { BOX1, BOX2, BOXES } from './harness.ts';
+import { brokerOfLanes, gatewayInLane, LanesOfTest, pushTo, watchPresence } from './lanes-fixture.ts';
+
+/** A box that says hello in a lane, and the answer. */
+async function hello(url: string, lane: number, identity = BOX1, more: Partial<FakeBoxOptions> = {}) {
+  const gateway = { origin: '', mqttUrl: url };
+  const box = await connectFakeBox({ gateway, identity, transport: 'mqtt', lane, hello: false, ...more });
+  await box.hello();
+  await eventually('an answer', () => box.received.length > 0);
+  return box;
+}
+
+it('SHA-1 SHA-2 a box begins in lane 0, is sent to the lane of its home, and has a session there alone', async () => {
+  const url = await brokerOfLanes();
+  const lanes = new LanesOfTest();
+  lanes.living = [1, 2];
+  lanes.homes.set(BOX1.terminalCode, 2);
+  lanes.doors.set(0, 1);
+  const one = await gatewayInLane(1, url, lanes);
+  const two = await gatewayInLane(2, url, lanes);
+  const begun = await hello(url, 0);
+  expect(begun.received).toMatchObject([{ type: 'refused', code: 'MOVED', shard: 2, sessionId: begun.sessionId }]);
+  expect([one.hub.session(BOX1.terminalCode), two.hub.session(BOX1.terminalCode)]).toEqual([undefined, undefined]);
+  const home = await hello(url, 2);
+  expect(home.received).toMatchObject([{ type: 'welcome' }]);
+  expect(two.hub.session(BOX1.terminalCode)?.sessionId).toBe(home.sessionId);
+  // Whatever else is said at a door changes nothing.
+  await begun.send({ type: 'shown', pushId: crypto.randomUUID() });
+  await begun.send({ type: 'alive' });
+  await begun.hello();
+  await begun.next('refused', 2);
+  expect([begun.heard, one.hub.sessions.size]).toEqual([[], 0]);
+});
+
+it('MSG-4 SHA-2 a door refuses a box that is not registered, and sends it nowhere', async () => {
+  const url = await brokerOfLanes();
+  const lanes = new LanesOfTest();
+  lanes.living = [1];
+  lanes.doors.set(0, 1);
+  await gatewayInLane(1, url, lanes);
+  const stranger = await connectFakeBox({
+    ...{ gateway: { origin: '', mqttUrl: url }, identity: BOX2, transport: 'mqtt', hello: false },
+  });
+  await stranger.hello({ serialNumber: BOX1.serialNumber });
+  expect(await stranger.next('refused')).toMatchObject({ code: 'NOT_REGISTERED' });
+  expect(stranger.received.map((it) => 'shard' in it)).toEqual([false]);
+});
+
+it('SHA-2 SHA-5 boxes of a gateway that is gone are sent on from its lane, until it is back there', async () => {
+  const url = await brokerOfLanes();
+  const lanes = new LanesOfTest();
+  lanes.living = [1, 2];
+  lanes.homes.set(BOX1.terminalCode, 2);
+  const one = await gatewayInLane(1, url, lanes);
+  const first = await gatewayInLane(2, url, lanes);
+  const said = await watchPresence(url, 2);
+  expect((await hello(url, 2)).received[0]?.type).toBe('welcome');
+  await first.close();
+  await eventually('its goodbye', () => said.at(-1)?.online === false);
+  lanes.living = [1];
+  lanes.doors.set(2, 1);
+  lanes.changed();
+  await eventually('the door', () => said.at(-1)?.online === true);
+  const sentOn = await hello(url, 2);
+  expect(sentOn.received).toMatchObject([{ type: 'refused', code: 'MOVED', shard: 1 }]);
+  // The gateway is back before the holder of the door knows it.
+  const back = await gatewayInLane(2, url, lanes);
+  await eventually('its presence', () => back.isConnected() && said.filter((it) => it.online).length === 3);
+  const run = said.at(-1)?.sessionId;
+  lanes.living = [1, 2];
+  lanes.doors.delete(2);
+  lanes.changed();
+  await eventually('the end of the door', () => said.some((it) => !it.online && it.sessionId === said[2]?.sessionId));
+  await eventually('its presence again', () => said.at(-1)?.online === true);
+  expect(said.at(-1)?.sessionId).toBe(run);
+  const home = await hello(url, 2);
+  expect(home.received).toMatchObject([{ type: 'welcome' }]);
+  // The two contradict each other no longer: what was said last stays.
+  const { length } = said;
+  expect((await hello(url, 2)).received).toMatchObject([{ type: 'welcome' }]);
+  expect([said.length, one.hub.sessions.size]).toEqual([length, 0]);
+});
+
+it('SHA-3 the presence of lane 0 names the number of lanes, and says so when there is one more', async () => {
+  const url = await brokerOfLanes();
+  const lanes = new LanesOfTest();
+  lanes.living = [1];
+  lanes.count = 2;
+  lanes.doors.set(0, 1);
+  const said = await watchPresence(url, 0);
+  await gatewayInLane(1, url, lanes);
+  await eventually('the first', () => said.length === 1);
+  lanes.changed();
+  lanes.count = 3;
+  lanes.changed();
+  await eventually('the second', () => said.length === 2);
+  lanes.changed();
+  expect((await hello(url, 0)).received).toMatchObject([{ code: 'MOVED', shard: 1 }]);
+  expect(said.map((it) => it.shards)).toEqual([2, 3]);
+  expect(said[0]?.sessionId).toBe(said[1]?.sessionId);
+});
+
+it('SHA-2 the holder sends boxes home a few each second, and none on which a push is open', async () => {
+  const url = await brokerOfLanes();
+  const lanes = new LanesOfTest();
+  lanes.living = [1];
+  for (const { terminalCode } of BOXES) lanes.homes.set(terminalCode, 2);
+  const one = await gatewayInLane(1, url, lanes);
+  const showing = await hello(url, 1, BOX1);
+  const idle = await hello(url, 1, BOX2);
+  expect(await pushTo(one.hub, BOX1)).toEqual({ ok: true });
+  const { pushId, orderId } = await showing.next('show');
+  lanes.living = [1, 2];
+  lanes.changed();
+  expect(await idle.next('refused')).toMatchObject({ code: 'MOVED', shard: 2, sessionId: idle.sessionId });
+  expect([...one.hub.sessions.keys()]).toEqual([BOX1.terminalCode]);
+  await showing.send({ type: 'ended', pushId, orderId, how: 'withdrawn' });
+  expect(await showing.next('refused')).toMatchObject({ code: 'MOVED', shard: 2 });
+  expect(showing.of('refused')).toHaveLength(1);
+  expect(one.hub.sessions.size).toBe(0);
+});
