@@ -12,7 +12,7 @@ import type { Asked } from './load.ts';
 /** A payment in the store. */
 export interface StoredPayment {
   id: string;
-  seq: number;
+  number: number;
   link: string;
   content: string;
 }
@@ -33,7 +33,10 @@ export function namedLost(line: string): { first: number; last: number } | undef
 
 /** All payments in the store of this server. */
 export async function storedPayments(database: Database, server: Server): Promise<StoredPayment[]> {
-  const rows = await database.run('select id, seq::int as seq, link, content from payments order by seq', server);
+  const rows = await database.run(
+    'select id, number::int as number, link, content from payments order by number',
+    server,
+  );
   return rows as unknown as StoredPayment[];
 }
 
@@ -56,29 +59,29 @@ export class Loss {
   /** What is wrong with how the gateway has met the loss; `lines` are all that it logged since. */
   wrong(lines: readonly string[], dataDir: string, databaseUrl: string): string[] {
     const named = lines.map(namedLost).find((it) => it !== undefined);
-    const first = this.acknowledged[0]?.seq ?? 0;
-    const last = this.acknowledged.at(-1)?.seq ?? 0;
+    const first = this.acknowledged[0]?.number ?? 0;
+    const last = this.acknowledged.at(-1)?.number ?? 0;
     const gone = `${this.acknowledged.length} acknowledged payments are gone (${first} to ${last})`;
     const wrong: string[] = [];
     if (named === undefined) wrong.push(`${gone}, and the gateway does not say so`);
     const ids = new Set(this.#former.map(({ id }) => id));
     const reused = this.#now.filter(({ id }) => !ids.has(id));
     if (reused.length > 0)
-      wrong.push(`${gone}, and ${reused.length} payments were taken since, from number ${reused[0]?.seq}`);
-    const head = this.#now.findLast(({ id }) => ids.has(id))?.seq ?? 0;
+      wrong.push(`${gone}, and ${reused.length} payments were taken since, from number ${reused[0]?.number}`);
+    const head = this.#now.findLast(({ id }) => ids.has(id))?.number ?? 0;
     if (
       named !== undefined &&
-      (named.first !== head + 1 || named.last < last || named.last > (this.#former.at(-1)?.seq ?? 0))
+      (named.first !== head + 1 || named.last < last || named.last > (this.#former.at(-1)?.number ?? 0))
     ) {
       wrong.push(`${gone} after ${head}, and the gateway names ${named.first} to ${named.last}`);
     }
     const { newest: mark } = readHighWaterMark(highWaterMarkFile({ dataDir, databaseUrl }));
     const marked = mark === undefined || mark === 'damaged' ? undefined : mark;
-    const atMark = this.#former.find(({ seq }) => seq === marked?.seq);
-    if (marked === undefined || marked.seq < last || atMark?.link !== marked.link) {
-      wrong.push(`${gone}, and the mark is at ${marked?.seq ?? mark}`);
+    const atMark = this.#former.find(({ number }) => number === marked?.number);
+    if (marked === undefined || marked.number < last || atMark?.link !== marked.link) {
+      wrong.push(`${gone}, and the mark is at ${marked?.number ?? mark}`);
     }
-    const kept = evidence(dataDir).filter(({ newestAcknowledged }) => newestAcknowledged.number === marked?.seq);
+    const kept = evidence(dataDir).filter(({ newestAcknowledged }) => newestAcknowledged.number === marked?.number);
     const listed = new Set(kept.flatMap(({ payments }) => payments.map(({ transactionId }) => transactionId)));
     const unlisted = this.acknowledged.filter(({ id }) => !listed.has(id));
     const known = new Set(this.#now.map(({ id }) => id));

@@ -110,7 +110,7 @@ export class GatewayDisk {
     };
     return {
       ...settings,
-      within: (work) => db.transaction().execute((trx) => work(new MoneyTransaction(trx, history))),
+      within: (work) => db.transaction().execute((trx) => work(new MoneyTransaction(trx, history, ''))),
       orders: new OrderStore(db, log),
       qrCodes: new QrCodeStore(db),
       payments: new PaymentStore(db, log),

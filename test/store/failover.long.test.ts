@@ -140,7 +140,7 @@ describe.skipIf(missing)(`a gateway whose PostgreSQL fails over while it runs${n
     // The next loss has a file of its own: here of a start, which knows from the mark what it had acknowledged.
     await replica.run(
       there,
-      'delete from payments where seq = 3; update ledger set end_seq = 2, end_link = (select link from payments where seq = 2)',
+      'delete from payments where number = 3; update ledger set end_seq = 2, end_link = (select link from payments where number = 2)',
     );
     await expect(start()).rejects.toThrow('payment 3 is missing, which had been acknowledged');
     const [, other = ''] = (await evidence()).toSorted((a, b) => Number(a !== written) - Number(b !== written));
@@ -249,7 +249,7 @@ describe.skipIf(missing)(`a gateway whose PostgreSQL fails over while it runs${n
     const kept = await pay(gateway, 2);
     const [older] = await server().run(databaseUrl, 'select end_link from ledger');
     await pay(gateway, 2);
-    const restore = `delete from payments where seq > 2; update ledger set end_seq = 2, end_link = '${older?.end_link}';
+    const restore = `delete from payments where number > 2; update ledger set end_seq = 2, end_link = '${older?.end_link}';
       update settings set value = 'of-an-earlier-run' where name = 'holder'`;
     proxy.aim({ port: await freePort() });
     proxy.cut();

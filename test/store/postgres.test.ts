@@ -111,7 +111,7 @@ describe.skipIf(missing)(`a store in PostgreSQL${note}`, () => {
     expect(await readFile(file, 'latin1')).toMatch(/^3 [\da-f]{64} /);
     await pay(store, 'd');
     const { newest, recent } = readHighWaterMark(file);
-    expect(newest).toMatchObject({ seq: 4 });
+    expect(newest).toMatchObject({ number: 4 });
     expect(recent.map(({ id }) => id)).toEqual(['a', 'b', 'c', 'd']);
   });
 

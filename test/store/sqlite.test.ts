@@ -115,7 +115,7 @@ describe('a store in a file', () => {
   it('MAT-2 MAT-3 a store finds the order of a credit by an index', async () => {
     const queries: CompiledQuery[] = [];
     const db = await openedFile(await temporaryFolder(), (query) => queries.push(query));
-    const finder = new MoneyTransaction(db, new ModeHistory(db)).ordersOf({ partner: 'demo', bankAccount: '1' });
+    const finder = new MoneyTransaction(db, new ModeHistory(db), '').ordersOf({ partner: 'demo', bankAccount: '1' });
     await finder.byCodes(['PB2345678', 'VQR0123456789']);
     await finder.byAmount(1, 9);
     const plans: string[] = [];

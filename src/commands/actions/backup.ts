@@ -4,7 +4,11 @@ import { type GatewayConfig, loadGatewayConfig } from '../../gateway/config/conf
 import { type BackupFile, openBackup } from '../../gateway/store/backup/backup-file.ts';
 import { restoreBackup } from '../../gateway/store/backup/restore.ts';
 import { type BackupSummary, verifyBackup } from '../../gateway/store/backup/verify.ts';
-import { highWaterMarkFile, type StoreLocation } from '../../gateway/store/integrity/high-water-mark.ts';
+import {
+  highWaterMarkFile,
+  type StoreLocation,
+  writersWithMark,
+} from '../../gateway/store/integrity/high-water-mark.ts';
 import { systemClock } from '../../lib/clock.ts';
 import { ConfigError, PayboxError, reasonOf, systemCodeOf } from '../../lib/errors.ts';
 import { assertReplaceable } from '../../lib/files.ts';
@@ -136,8 +140,10 @@ async function restoreOpened(opened: BackupFile, place: Place, replace: boolean)
   if (databaseUrl !== undefined) {
     if (replace) throw new ConfigError('--replace is for SQLite', 'make an empty database and name it in databaseUrl');
     await restorePostgres(databaseUrl, opened);
-    // This file has the newest payment of the earlier database of that name.
-    await rename(highWaterMarkFile(place), `${highWaterMarkFile(place)}.before-${stamp}`).catch(ignoreAbsent);
+    // These files have the newest payments of the earlier database of that name.
+    for (const mark of writersWithMark(place).map((it) => highWaterMarkFile(place, it))) {
+      await rename(mark, `${mark}.before-${stamp}`).catch(ignoreAbsent);
+    }
     const hasKey = await isThere(vaultFile(dataDir));
     const first = hasKey ? '' : `if a registry.key is beside the backup, put it into ${dataDir}; then `;
     say(`restored ${file} into ${new URL(databaseUrl).pathname.slice(1)}; ${first}start the gateway`);

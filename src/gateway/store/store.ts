@@ -5,7 +5,7 @@ import type { Logger } from '../../lib/log.ts';
 import type { DatabaseClock } from './engines/database-clock.ts';
 import { noBackup, SnapshotMaker } from './engines/snapshot.ts';
 import { damaged, sqliteFile, sqliteProblem } from './engines/sqlite.ts';
-import { HighWaterMark, highWaterMarkFile, type StoreLocation } from './integrity/high-water-mark.ts';
+import { HighWaterMark, type StoreLocation } from './integrity/high-water-mark.ts';
 import { LedgerGuard } from './integrity/ledger-guard.ts';
 import { type Pruned, prune, type RetentionLimits } from './prune.ts';
 import { AdminTokenStore } from './repositories/admin-tokens.ts';
@@ -107,7 +107,7 @@ export async function openStore(
 ): Promise<Store> {
   const { dataDir, databaseUrl } = place;
   makeDataDir(dataDir);
-  const mark = new HighWaterMark(highWaterMarkFile(place), log);
+  const mark = new HighWaterMark(place, log);
   const { db, assertInPlace, problem, backup, superseded } =
     databaseUrl === undefined
       ? await openSqlite(dataDir, log)
@@ -117,7 +117,7 @@ export async function openStore(
     await seed?.(registry);
     await checkAtStart(db, place, { mark, log }, deliveriesFor);
     // A store that cannot store a payment must fail before the first one, but after the check, which names damage.
-    await probeWrites(db);
+    await probeWrites(db, mark.writer);
   };
   await prepare().catch(async (error: unknown) => {
     mark.close();
@@ -144,7 +144,7 @@ export async function openStore(
     ...settings,
     within: async (work) => {
       const { result, stored } = await transact(db, async (trx) => {
-        const money = new MoneyTransaction(trx, history);
+        const money = new MoneyTransaction(trx, history, mark.writer);
         return { result: await work(money), stored: money.stored };
       });
       for (const payment of stored) mark.move(payment);
@@ -157,7 +157,7 @@ export async function openStore(
     saveTrustedTime: (wallMs) => settings.replaceSetting(TRUSTED_TIME, String(wallMs)),
     check: async () => {
       assertInPlace();
-      await probeWrites(db);
+      await probeWrites(db, mark.writer);
     },
     prune: (atMs, limits) => prune(db, atMs, limits),
     backup,

@@ -4,7 +4,7 @@ import { isPostgres } from './integrity/checksums.ts';
 import type { Tables } from './schema/tables.ts';
 import { transact } from './transact.ts';
 
-/** The setting whose change must reach the disk. */
+/** The setting whose change must reach the disk. Each gateway of a database has its own, so that none waits for it. */
 const PROBE = 'write-probe';
 /** The id of the rows that are rolled back. No stored row has it, because ids of the gateway are UUIDs. */
 const ID = PROBE;
@@ -48,7 +48,7 @@ const ROWS: { [Table in keyof Tables]?: Insertable<Tables[Table]> } = {
   },
   payments: {
     ...{ id: ID, seq: 0, partner: ID, order_ref: ID, order_id: ID, reference_number: TEXT, bank_account: ID },
-    ...{ bank_code: ID, amount: 0, content: TEXT, trans_type: 'C', paid_at_ms: 0, link: ID },
+    ...{ bank_code: ID, amount: 0, content: TEXT, trans_type: 'C', paid_at_ms: 0, link: ID, writer: ID, number: 0 },
   },
   notices: {
     ...{ payment_id: ID, terminal_code: ID, push_id: ID, created_at_ms: 0 },
@@ -64,9 +64,9 @@ const ROWS: { [Table in keyof Tables]?: Insertable<Tables[Table]> } = {
   },
 };
 
-/** The changes that a payment makes to the ledger, its order and its push. */
-const CHANGES = [
-  sql`update ledger set end_seq = end_seq + 1, end_link = ${ID}`,
+/** Returns the changes that a payment makes to the chain of its writer, its order and its push. */
+const changesOf = (writer: string) => [
+  sql`update ledger set end_seq = end_seq + 1, end_link = ${ID} where name = ${writer}`,
   sql`update orders set status = 'paid' where id = ${ID}`,
   sql`update pushes set status = 'ended' where id = ${ID}`,
 ];
@@ -74,35 +74,37 @@ const CHANGES = [
 const rolledBack = new Error('the rows of the probe are rolled back');
 
 /**
- * Does what an order and its payment do: inserts new rows in every table of money, which are rolled back, then makes a
- * commit that reaches the disk. No row stays, and the ledger does not move. Rejects with the reason when a part fails.
+ * Does what an order and its payment of this writer do: inserts new rows in every table of money, which are rolled back,
+ * then makes a commit that reaches the disk. No row stays, and the ledger does not move. Rejects with the reason when a
+ * part fails.
  */
-export async function probeWrites(db: Kysely<Tables>): Promise<void> {
+export async function probeWrites(db: Kysely<Tables>, writer: string): Promise<void> {
   await transact(db, async (trx) => {
-    await writeRows(trx);
+    await writeRows(trx, writer);
     throw rolledBack;
   }).catch((error: unknown) => {
     if (error !== rolledBack) throw error;
   });
-  await probeCommit(db);
+  await probeCommit(db, writer);
 }
 
 /** Changes a setting. It writes a new value, because an unchanged one might not reach the disk. */
-export async function probeCommit(db: Kysely<Tables>): Promise<void> {
+export async function probeCommit(db: Kysely<Tables>, writer = ''): Promise<void> {
+  const name = writer === '' ? PROBE : `${PROBE}-${writer}`;
   const value = `${systemRandom.uuid()}${isPostgres(db) ? '' : 'x'.repeat(SQLITE_COMMIT_CHARS)}`;
   await db
     .insertInto('settings')
-    .values({ name: PROBE, value })
+    .values({ name, value })
     .onConflict((it) => it.column('name').doUpdateSet({ value }))
     .execute();
 }
 
-async function writeRows(trx: Kysely<Tables>): Promise<void> {
+async function writeRows(trx: Kysely<Tables>, writer: string): Promise<void> {
   const inserts = Object.entries(ROWS).map(
     ([table, row]) =>
       sql`insert into ${sql.table(table)} (${sql.join(Object.keys(row).map(sql.ref))}) values (${sql.join(Object.values(row))})`,
   );
-  const statements = [...inserts, ...CHANGES];
+  const statements = [...inserts, ...changesOf(writer)];
   if (!isPostgres(trx)) {
     for (const statement of statements) await statement.execute(trx);
     return;

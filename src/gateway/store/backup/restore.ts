@@ -4,6 +4,7 @@ import { basename, dirname, join, resolve } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { ConfigError, PayboxError, reasonOf, systemCodeOf } from '../../../lib/errors.ts';
 import { highWaterMarkFile, writeHighWaterMark } from '../integrity/high-water-mark.ts';
+import { NO_PAYMENT } from '../integrity/ledger.ts';
 import { restoringFile, stampOfStoppedRestore, storeFile } from '../store-files.ts';
 import { type BackupFile, copyBackup } from './backup-file.ts';
 import { type BackupSummary, verifyBackup } from './verify.ts';
@@ -121,7 +122,7 @@ async function copyIn(backup: BackupFile, paths: RestorePaths): Promise<BackupSu
   } finally {
     await target.close();
   }
-  closeSync(writeHighWaterMark(incomingMark, summary.head ?? { seq: 0, link: '' }, { owner }));
+  closeSync(writeHighWaterMark(incomingMark, summary.head ?? NO_PAYMENT, { owner }));
   await syncFolder(dataDir);
   await rename(incomingStore, restoring);
   await syncFolder(dataDir);

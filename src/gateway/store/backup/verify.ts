@@ -35,9 +35,9 @@ export async function verifyBackup(copy: string, file: string): Promise<BackupSu
       throw new ConfigError(what, 'use the version that made it, or a newer one');
     }
     if (applied.length < Object.keys(MIGRATIONS).length) return { ...(await countsOf(db)), head: undefined };
-    const { head, problems } = await verifyLedger(db);
+    const { heads, problems } = await verifyLedger(db);
     if (problems.length > 0) throw damaged(file, problems.join('; '));
-    return { ...(await countsOf(db)), head };
+    return { ...(await countsOf(db)), head: heads.get('') };
   } catch (error) {
     throw error instanceof ConfigError && error.message.startsWith(file) ? error : damaged(file, reasonOf(error));
   } finally {

@@ -79,13 +79,19 @@ function joinedSql(columns: readonly string[], row = ''): string {
   return columns.map((it) => `coalesce(cast(${row}${it} as text), '${NULL}')`).join(` || '${SEPARATOR}' || `);
 }
 
+/** The columns that the link of a payment covers. It has the number of the payment in its chain in place of `seq`. */
+const CHAINED = COVERED.payments.flatMap((it) => {
+  if (it === 'link') return [];
+  return it === 'seq' ? ('number' as const) : it;
+});
+
 /** Returns the text of a payment that its link covers. */
-export function paymentContent(row: Record<Exclude<(typeof COVERED)['payments'][number], 'link'>, unknown>): string {
-  return joined(COVERED.payments.flatMap((column) => (column === 'link' ? [] : [row[column]])));
+export function paymentContent(row: Record<(typeof CHAINED)[number], unknown>): string {
+  return joined(CHAINED.map((column) => row[column]));
 }
 
 /** An SQL expression for `paymentContent`. */
-export const PAYMENT_CONTENT_SQL = joinedSql(COVERED.payments.slice(0, -1));
+export const PAYMENT_CONTENT_SQL = joinedSql(CHAINED);
 
 /** Returns the row. Throws a PayboxError when the row is damaged. */
 export function intact<Table extends CheckedTable, Row extends CheckedRow<Table>>(
@@ -193,7 +199,7 @@ function postgresTriggers(table: CheckedTable): string[] {
  * Returns an SQL condition for a damaged row. In SQLite one changed bit can turn a text into a BLOB. The cast in the
  * checksum hides that, so the type is checked too.
  */
-function damagedSql(db: Kysely<Tables>, table: CheckedTable): string {
+export function damagedSql(db: Kysely<Tables>, table: CheckedTable): string {
   const isOther = `checksum is distinct from ${checksumSql(table)}`;
   return isPostgres(db)
     ? isOther

@@ -6,11 +6,12 @@ import {
   fstatSync,
   fsyncSync,
   openSync,
+  readdirSync,
   renameSync,
   rmSync,
   writeSync,
 } from 'node:fs';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { crc32 } from 'node:zlib';
 import { ConfigError, reasonOf } from '../../../lib/errors.ts';
 import { readFileNow } from '../../../lib/files.ts';
@@ -34,17 +35,38 @@ const OWNER_ONLY = 0o600;
 const LINE_BYTES = 128;
 const LINES = 2;
 const NO_LINK = '-';
+const SUFFIX = '.mark';
 
-/** Returns the path of the mark of a store, or of another file of the store with this suffix. */
-export function highWaterMarkFile({ dataDir, databaseUrl }: StoreLocation, suffix = '.mark'): string {
+/** Returns the path of a file of a store in dataDir that ends with this suffix. */
+export function besideStore({ dataDir, databaseUrl, sharing }: StoreLocation, suffix: string): string {
   if (databaseUrl === undefined) return join(dataDir, `gateway${suffix}`);
   const database = new URL(databaseUrl).pathname.slice(1).replaceAll(/[^\w-]/g, '_');
-  return join(dataDir, `gateway-${database}${suffix}`);
+  const generation = sharing?.generation ? `-${sharing.generation}` : '';
+  return join(dataDir, `gateway-${database}${generation}${suffix}`);
+}
+
+/** Returns under which name a gateway chains its payments. '' for a gateway alone. */
+export function writerOf({ sharing }: StoreLocation): string {
+  return sharing?.name ?? '';
+}
+
+/** Returns the path of the mark of a writer in a store. */
+export function highWaterMarkFile(location: StoreLocation, writer = writerOf(location)): string {
+  return besideStore(location, writer === '' ? SUFFIX : `.${writer}${SUFFIX}`);
+}
+
+/** Returns the writers whose marks of a PostgreSQL store are in dataDir. The gateway may have had another name before. */
+export function writersWithMark(location: StoreLocation): string[] {
+  if (location.databaseUrl === undefined || !existsSync(location.dataDir)) return [];
+  const first = basename(besideStore(location, ''));
+  return readdirSync(location.dataDir)
+    .filter((name) => name === `${first}${SUFFIX}` || (name.startsWith(`${first}.`) && name.endsWith(SUFFIX)))
+    .map((name) => name.slice(first.length + 1, -SUFFIX.length));
 }
 
 /** Returns the path of the file by which an admin accepts a loss of this store (PROTOCOL.md, clause STO-3). */
 export function acceptLossFile(location: StoreLocation): string {
-  return highWaterMarkFile(location, '.accept-loss');
+  return besideStore(location, '.accept-loss');
 }
 
 /**
@@ -56,15 +78,20 @@ export interface KnownPayments {
   recent: readonly AcknowledgedPayment[];
 }
 
+/** Acknowledged payments of one chain. */
+export interface WrittenPayments extends KnownPayments {
+  writer: string;
+}
+
 /** Reads a mark. Throws the error of the file system. */
 export function readHighWaterMark(file: string): KnownPayments {
   if (!existsSync(file)) return { newest: undefined, recent: [] };
   const bytes = readFileNow(file);
   const lineAt = (n: number) => bytes.toString('latin1', n * LINE_BYTES, (n + 1) * LINE_BYTES);
   const heads = [0, 1].flatMap((n) => headOf(lineAt(n)) ?? []);
-  const newest = heads.toSorted((a, b) => b.seq - a.seq)[0] ?? 'damaged';
+  const newest = heads.toSorted((a, b) => b.number - a.number)[0] ?? 'damaged';
   const recent = paymentsInLines(bytes.subarray(LINES * LINE_BYTES));
-  return { newest, recent: newest === 'damaged' ? recent : recent.filter(({ seq }) => seq <= newest.seq) };
+  return { newest, recent: newest === 'damaged' ? recent : recent.filter(({ number }) => number <= newest.number) };
 }
 
 /**
@@ -107,45 +134,59 @@ export function writeHighWaterMark(
  * 3. The facts of a payment are written before the head that names it. The heads alternate between two lines, so one is
  * always complete.
  * 4. A failing disk here never stops a payment.
+ * 5. A gateway that has another name than before continues another chain. It still compares the marks that it wrote
+ * under former names, and leaves them as they are.
  */
 export class HighWaterMark {
+  readonly writer: string;
   readonly file: string;
+  readonly #location: StoreLocation;
   readonly #log: Logger;
   /** Undefined before `begin` and after `close`, because another file may get the same number. */
   #fd: number | undefined;
   #newest: KnownPayments['newest'];
   #recent = new RecentPayments();
+  #former: WrittenPayments[] = [];
   #line = 0;
   #failed = false;
 
-  constructor(file: string, log: Logger) {
-    this.file = file;
+  constructor(location: StoreLocation, log: Logger) {
+    this.writer = writerOf(location);
+    this.file = highWaterMarkFile(location);
+    this.#location = location;
     this.#log = log;
   }
 
-  /** Reads the file. Throws ConfigError when it cannot be read. */
-  read(): KnownPayments {
-    try {
-      const known = readHighWaterMark(this.file);
-      this.#newest = known.newest;
-      this.#recent = new RecentPayments(known.recent);
-      return known;
-    } catch (error) {
-      throw this.#unusable('read', error);
-    }
+  /** Reads the file, and those of former names. Throws ConfigError when one cannot be read. */
+  read(): { own: WrittenPayments; former: readonly WrittenPayments[] } {
+    const own = this.#read(this.writer);
+    this.#newest = own.newest;
+    this.#recent = new RecentPayments(own.recent);
+    const writers = writersWithMark(this.#location).filter((it) => it !== this.writer);
+    this.#former = writers.map((it) => this.#read(it));
+    return { own, former: this.#former };
   }
 
-  get known(): KnownPayments {
-    return { newest: this.#newest, recent: this.#recent.all() };
+  /** The acknowledged payments of the gateway's own chain, then those of its former names. */
+  get known(): [own: WrittenPayments, ...former: WrittenPayments[]] {
+    return [{ writer: this.writer, newest: this.#newest, recent: this.#recent.all() }, ...this.#former];
   }
 
-  /** Replaces the file, and follows the ledger from now on. Throws ConfigError when the file cannot be written. */
+  /**
+   * Replaces the file, and follows the chain from now on. Deletes damaged marks of former names, which say nothing any
+   * more. Throws ConfigError when the file cannot be written.
+   */
   begin(head: LedgerHead, recent: readonly AcknowledgedPayment[]): void {
+    const before = this.#fd;
     try {
       this.#fd = writeHighWaterMark(this.file, head, { recent });
+      for (const { writer, newest } of this.#former) {
+        if (newest === 'damaged') rmSync(highWaterMarkFile(this.#location, writer), { force: true });
+      }
     } catch (error) {
       throw this.#unusable('written', error);
     }
+    if (before !== undefined) closeSync(before);
     this.#newest = head;
     this.#recent = new RecentPayments(recent);
   }
@@ -153,9 +194,9 @@ export class HighWaterMark {
   /** Records a payment. Never throws: a failing disk must not stop a payment here. Logs the first failure. */
   move(payment: AcknowledgedPayment): void {
     const fd = this.#fd;
-    const newest = typeof this.#newest === 'object' ? this.#newest.seq : 0;
-    if (fd === undefined || payment.seq <= newest) return;
-    const head = { seq: payment.seq, link: payment.link };
+    const newest = typeof this.#newest === 'object' ? this.#newest.number : 0;
+    if (fd === undefined || payment.number <= newest) return;
+    const head = { number: payment.number, link: payment.link };
     this.#newest = head;
     this.#recent.add(payment);
     this.#try(() => {
@@ -178,6 +219,15 @@ export class HighWaterMark {
     closeSync(fd);
   }
 
+  #read(writer: string): WrittenPayments {
+    const file = highWaterMarkFile(this.#location, writer);
+    try {
+      return { writer, ...readHighWaterMark(file) };
+    } catch (error) {
+      throw this.#unusable('read', error, file);
+    }
+  }
+
   #replace(fd: number, head: LedgerHead): void {
     this.#fd = writeHighWaterMark(this.file, head, { recent: this.#recent.all() });
     closeSync(fd);
@@ -195,8 +245,8 @@ export class HighWaterMark {
     }
   }
 
-  #unusable(how: 'read' | 'written', error: unknown): ConfigError {
-    const what = `dataDir: the mark ${this.file} cannot be ${how}: ${reasonOf(error)}`;
+  #unusable(how: 'read' | 'written', error: unknown, file = this.file): ConfigError {
+    const what = `dataDir: the mark ${file} cannot be ${how}: ${reasonOf(error)}`;
     const fix = 'let the user that runs the gateway read and write this folder, on a disk with room';
     return new ConfigError(`${what}; without it a start cannot know whether payments are missing`, fix);
   }
@@ -207,14 +257,14 @@ function writePayment(fd: number, payment: AcknowledgedPayment): void {
   writeSync(fd, line, 0, line.length, LINES * LINE_BYTES + offset);
 }
 
-function lineOf({ seq, link }: LedgerHead): string {
-  const text = `${seq} ${link || NO_LINK}`;
+function lineOf({ number, link }: LedgerHead): string {
+  const text = `${number} ${link || NO_LINK}`;
   return `${`${text} ${crc32(text)}`.padEnd(LINE_BYTES - 1)}\n`;
 }
 
 function headOf(line: string): LedgerHead | undefined {
   const found = /^((\d{1,16}) (-|[\da-f]{64})) (\d+) *\n$/.exec(line);
   if (found === null) return undefined;
-  const [, text = '', seq, link = '', crc] = found;
-  return crc32(text) === Number(crc) ? { seq: Number(seq), link: link === NO_LINK ? '' : link } : undefined;
+  const [, text = '', number, link = '', crc] = found;
+  return crc32(text) === Number(crc) ? { number: Number(number), link: link === NO_LINK ? '' : link } : undefined;
 }

@@ -4,7 +4,18 @@ import { PayboxError } from '../../../lib/errors.ts';
 import type { Logger } from '../../../lib/log.ts';
 import type { Tables } from '../schema/tables.ts';
 import { acceptLossFile, type HighWaterMark, type StoreLocation } from './high-water-mark.ts';
-import { fixOf, hasLedger, logLoss, lossError, lossIn, reportLoss, wholeLoss } from './loss.ts';
+import { atOneMoment, chainOf } from './ledger.ts';
+import {
+  fixOf,
+  type Loss,
+  ledgerIn,
+  logLoss,
+  lossError,
+  lossesIn,
+  reportedLosses,
+  reportLoss,
+  wholeLoss,
+} from './loss.ts';
 
 /** Answers every call while payments are missing. */
 export class PaymentsMissingError extends PayboxError {
@@ -22,7 +33,8 @@ export class PaymentsMissingError extends PayboxError {
 /**
  * Compares the ledger of a PostgreSQL database with the payments that this gateway has acknowledged, after each
  * connect. A failover, a restore or another address may have led it to a database that lacks payments (PROTOCOL.md,
- * clause STO-5).
+ * clause STO-5). A gateway compares only what it has written itself, and leaves word of a loss in the database. So all
+ * gateways of a database refuse until an admin accepts the loss at one of them.
  */
 export class LedgerGuard {
   readonly #location: StoreLocation;
@@ -48,13 +60,22 @@ export class LedgerGuard {
 
   /** Checks before the first write of a start. Throws ConfigError when payments are missing without an acceptance. */
   async checkFirst(db: Kysely<Tables>): Promise<void> {
-    const known = this.#mark.read();
+    const { own, former } = this.#mark.read();
     // The check of the start looks at all rows, and logs what is lost.
     if (existsSync(acceptLossFile(this.#location))) return;
-    const loss = (await hasLedger(db)) ? await lossIn(db, known) : wholeLoss(known);
-    if (loss === undefined) return;
-    logLoss(loss, this.#location, this.#log);
-    throw lossError([loss.problem], this.#location);
+    const form = await ledgerIn(db);
+    // The check of the start compares a store of an earlier version, after its migration.
+    if (form === 'former') return;
+    const known = [own, ...former];
+    const losses =
+      form === 'none'
+        ? known.flatMap((it) => wholeLoss(it) ?? [])
+        : await atOneMoment(db, (moment) => lossesIn(moment, known));
+    if (losses.length === 0) return;
+    for (const loss of losses) logLoss(loss, this.#location, this.#log);
+    if (form === 'current' && this.#location.sharing !== undefined) await this.#report(db, losses);
+    const problems = losses.map(({ problem }) => problem);
+    throw lossError(problems, this.#location);
   }
 
   /**
@@ -63,18 +84,44 @@ export class LedgerGuard {
    */
   async check(db: Kysely<Tables>, isHolder: boolean): Promise<boolean> {
     const { known } = this.#mark;
-    const loss = await lossIn(db, known);
+    const losses = await atOneMoment(db, (moment) => lossesIn(moment, known));
+    const [loss] = losses;
     if (loss === undefined) {
+      await this.#followAccepted(db);
       if (this.#refusal !== undefined) {
-        this.#log.warn('payments-recovered', { newest: typeof known.newest === 'object' ? known.newest.seq : 0 });
+        const [{ newest }] = this.#mark.known;
+        this.#log.warn('payments-recovered', { newest: typeof newest === 'object' ? newest.number : 0 });
       }
       this.#refusal = undefined;
       return true;
     }
-    if (this.#refusal?.problem !== loss.problem) logLoss(loss, this.#location, this.#log);
+    if (this.#refusal?.problem !== loss.problem) {
+      for (const each of losses) logLoss(each, this.#location, this.#log);
+    }
     this.#refusal = new PaymentsMissingError(loss.problem, fixOf(this.#location));
-    // Another gateway that opens this database later may not know about the payments.
-    if (isHolder) await reportLoss(db, loss);
+    // Another gateway that uses this database may not know about the payments.
+    if (isHolder) await this.#report(db, losses);
     return false;
+  }
+
+  /** Checks again once another gateway has reported a loss, which this gateway cannot notice by itself. */
+  async hear(db: Kysely<Tables>): Promise<void> {
+    if ((await reportedLosses(db)).length > 0) await this.check(db, false);
+  }
+
+  /** Stores losses that this gateway has noticed itself. */
+  async #report(db: Kysely<Tables>, losses: readonly Loss[]): Promise<void> {
+    const own = new Set(this.#mark.known.map(({ writer }) => writer));
+    for (const loss of losses.filter(({ writer }) => own.has(writer))) await reportLoss(db, loss);
+  }
+
+  /** Lets the mark follow the chain again, after an admin has accepted a loss of it at another gateway. */
+  async #followAccepted(db: Kysely<Tables>): Promise<void> {
+    const [{ newest, recent }] = this.#mark.known;
+    if (this.#refusal === undefined || typeof newest !== 'object') return;
+    const chain = await chainOf(db, this.#mark.writer);
+    if (chain === undefined || chain.end_seq >= newest.number) return;
+    const left = recent.filter(({ number }) => number <= chain.end_seq);
+    this.#mark.begin({ number: chain.end_seq, link: chain.end_link }, left);
   }
 }

@@ -5,13 +5,26 @@ import { ConfigError, reasonOf, systemCodeOf } from '../../../lib/errors.ts';
 import type { Logger } from '../../../lib/log.ts';
 import type { Tables } from '../schema/tables.ts';
 import { storeFile } from '../store-files.ts';
-import { acceptLossFile, highWaterMarkFile, type KnownPayments, type StoreLocation } from './high-water-mark.ts';
-import { brokenLinks, type LedgerHead, missingBetween } from './ledger.ts';
+import { acceptLossFile, besideStore, type StoreLocation, type WrittenPayments } from './high-water-mark.ts';
+import {
+  brokenLinks,
+  chainOf,
+  endOf,
+  type LedgerHead,
+  missingBetween,
+  NO_PAYMENT,
+  ofWriter,
+  prunedEndOf,
+} from './ledger.ts';
 import type { AcknowledgedPayment } from './recent-payments.ts';
 
-/** The setting with the newest payment that another gateway had acknowledged, and did not find in this database. */
+/**
+ * The setting with the newest payment that another gateway had acknowledged, and did not find in this database. The
+ * name of the gateway follows, if it shares the database.
+ */
 const REPORTED = 'missing-payment';
-/** The setting with the newest payments whose loss an admin has accepted, as `seq link`, one a line. */
+const OF = '-of-';
+/** The setting with the newest payments whose loss an admin has accepted, as `number link`, one a line. */
 const ACCEPTED = 'accepted-losses';
 /** At most this many accepted losses are stored. A gateway that was away for longer needs a new acceptance. */
 const ACCEPTED_MAX = 100;
@@ -24,9 +37,11 @@ const LOGGED_MAX = 100;
 export interface Loss {
   /** A text for people. */
   problem: string;
+  /** The writer of the chain that lacks them. */
+  writer: string;
   /** The newest payment that was acknowledged. */
   newest: LedgerHead;
-  /** The newest payment of the ledger. */
+  /** The newest payment of the chain. */
   found: LedgerHead;
   /** The number of the first missing payment. */
   from: number;
@@ -37,50 +52,65 @@ export interface Loss {
 }
 
 /**
- * Compares a ledger with the payments that a gateway has acknowledged: their numbers, their links, and the chain after
- * the newest one. If the ledger is longer, it has commits whose answers were lost. Returns undefined when nothing is
- * missing, or when an admin has accepted the loss.
+ * Compares the chain of a writer with the payments that a gateway has acknowledged: their numbers, their links, and the
+ * chain after the newest one. If the chain is longer, it has commits whose answers were lost. Returns undefined when
+ * nothing is missing, or when an admin has accepted the loss.
  */
-export async function lossIn(db: Kysely<Tables>, { newest, recent }: KnownPayments): Promise<Loss | undefined> {
+async function lossIn(db: Kysely<Tables>, { writer, newest, recent }: WrittenPayments): Promise<Loss | undefined> {
   if (typeof newest !== 'object') return undefined;
-  const ledger = await db.selectFrom('ledger').selectAll().executeTakeFirst();
-  const found = { seq: ledger?.end_seq ?? 0, link: ledger?.end_link ?? '' };
-  const problem =
-    newest.seq > found.seq
-      ? `${missingBetween(found.seq, newest.seq + 1)}, which had been acknowledged`
-      : await problemAfter(db, newest, found, { seq: ledger?.pruned_seq ?? 0, link: ledger?.pruned_link ?? '' });
+  const chain = await chainOf(db, writer);
+  const found = chain === undefined ? NO_PAYMENT : endOf(chain);
+  const pruned = chain === undefined ? NO_PAYMENT : prunedEndOf(chain);
+  const isShort = newest.number > found.number;
+  const problem = isShort
+    ? `${missingBetween(found.number, newest.number + 1, writer)}, which had been acknowledged`
+    : await problemAfter(db, { writer, known: newest, found, pruned });
   if (problem === undefined || (await acceptedLosses(db)).includes(textOf(newest))) return undefined;
   const stored = new Set<string>();
   const [oldest] = recent;
   if (oldest !== undefined) {
-    const rows = db.selectFrom('payments').select('link').where('seq', '>=', oldest.seq);
-    for (const { link } of await rows.execute()) stored.add(link);
+    const rows = db.selectFrom('payments').select('link').where('writer', '=', writer);
+    for (const { link } of await rows.where('number', '>=', oldest.number).execute()) stored.add(link);
   }
-  const payments = recent.filter(({ seq, link }) => seq > (ledger?.pruned_seq ?? 0) && !stored.has(link));
-  const from = Math.min(payments[0]?.seq ?? newest.seq, newest.seq > found.seq ? found.seq + 1 : newest.seq);
-  return { problem, newest, found, from, to: newest.seq, payments };
+  const payments = recent.filter(({ number, link }) => number > pruned.number && !stored.has(link));
+  const from = Math.min(payments[0]?.number ?? newest.number, isShort ? found.number + 1 : newest.number);
+  return { problem, writer, newest, found, from, to: newest.number, payments };
 }
 
-/** Returns why a ledger of sufficient length does not continue from the payment `known`. Undefined when it does. */
+/** Returns why a chain of sufficient length does not continue from the payment `known`. Undefined when it does. */
 async function problemAfter(
   db: Kysely<Tables>,
-  known: LedgerHead,
-  head: LedgerHead,
-  pruned: LedgerHead,
+  { writer, known, found, pruned }: { writer: string; known: LedgerHead; found: LedgerHead; pruned: LedgerHead },
 ): Promise<string | undefined> {
   // Payments that were deleted because of their age or number are not missing.
-  if (known.seq < pruned.seq || known.seq === 0) return undefined;
-  const own = [pruned, head].find(({ seq }) => seq === known.seq);
-  const row = own ?? (await db.selectFrom('payments').select('link').where('seq', '=', known.seq).executeTakeFirst());
-  if (row?.link !== known.link) return `payment ${known.seq} is not the one that had been acknowledged`;
-  return (await brokenLinks(db, known, head))[0];
+  if (known.number < pruned.number || known.number === 0) return undefined;
+  const stored = db.selectFrom('payments').select('link').where('writer', '=', writer);
+  const row =
+    [pruned, found].find(({ number }) => number === known.number) ??
+    (await stored.where('number', '=', known.number).executeTakeFirst());
+  if (row?.link !== known.link)
+    return `payment ${known.number}${ofWriter(writer)} is not the one that had been acknowledged`;
+  return (await brokenLinks(db, writer, known, found))[0];
+}
+
+/**
+ * Returns the losses of the chains that this gateway has written, and those that other gateways have reported. `db`
+ * must show the store at one moment.
+ */
+export async function lossesIn(db: Kysely<Tables>, known: readonly WrittenPayments[]): Promise<Loss[]> {
+  const losses: Loss[] = [];
+  for (const written of [...known, ...(await reportedLosses(db))]) {
+    const loss = await lossIn(db, written);
+    if (loss !== undefined && !losses.some(({ newest }) => newest.link === loss.newest.link)) losses.push(loss);
+  }
+  return losses;
 }
 
 /** Returns the loss of all payments, for a database without the tables of a store. */
-export function wholeLoss({ newest, recent }: KnownPayments): Loss | undefined {
-  if (typeof newest !== 'object' || newest.seq === 0) return undefined;
-  const problem = `${missingBetween(0, newest.seq + 1)}, which had been acknowledged`;
-  return { problem, newest, found: { seq: 0, link: '' }, from: 1, to: newest.seq, payments: [...recent] };
+export function wholeLoss({ writer, newest, recent }: WrittenPayments): Loss | undefined {
+  if (typeof newest !== 'object' || newest.number === 0) return undefined;
+  const problem = `${missingBetween(0, newest.number + 1, writer)}, which had been acknowledged`;
+  return { problem, writer, newest, found: NO_PAYMENT, from: 1, to: newest.number, payments: [...recent] };
 }
 
 /** Logs a loss: each payment whose facts are known, then what to do. Writes them to a file. */
@@ -95,16 +125,17 @@ export function logLoss(loss: Loss, location: StoreLocation, log: Logger): void 
 
 /** Writes the missing payments to a file beside the mark, once for each loss. Returns the path of the file. */
 function keepEvidence(loss: Loss, location: StoreLocation, log: Logger): string {
-  const { newest, found, from, to, payments } = loss;
+  const { writer, newest, found, from, to, payments } = loss;
   const name = `${from}-${to}-${newest.link.slice(0, LINK_CHARS)}-${found.link.slice(0, LINK_CHARS) || 'empty'}`;
-  const file = highWaterMarkFile(location, `.missing-${name}.json`);
+  const file = besideStore(location, `.missing-${name}.json`);
   const content = {
     what: 'Payments that this gateway had acknowledged, and that its store does not have',
     foundAt: new Date(systemClock.wallMs()).toISOString(),
     store: storeOf(location),
+    ...(writer === '' ? {} : { gateway: writer }),
     missing: { from, to, count: to - from + 1 },
-    newestAcknowledged: { number: newest.seq, link: newest.link },
-    found: { number: found.seq, link: found.link },
+    newestAcknowledged: { number: newest.number, link: newest.link },
+    found: { number: found.number, link: found.link },
     // The mark has only the numbers of older payments.
     payments: payments.map(factsOf),
   };
@@ -133,31 +164,33 @@ export function lossError(problems: readonly string[], location: StoreLocation):
   );
 }
 
-/** Stores in the database which newest payment it lacks, for any other gateway that opens it. */
-export async function reportLoss(db: Kysely<Tables>, { newest }: Loss): Promise<void> {
-  await keepSetting(db, REPORTED, textOf(newest));
+/** Stores in the database which newest payment it lacks, for any other gateway that uses it. */
+export async function reportLoss(db: Kysely<Tables>, { writer, newest }: Loss): Promise<void> {
+  await keepSetting(db, writer === '' ? REPORTED : `${REPORTED}${OF}${writer}`, textOf(newest));
 }
 
-/** Returns the newest payment that another gateway has missed in this database. */
-export async function reportedLoss(db: Kysely<Tables>): Promise<LedgerHead | undefined> {
-  const [, seq, link] = /^(\d+) (\S+)$/.exec((await settingOf(db, REPORTED)) ?? '') ?? [];
-  return seq === undefined || link === undefined ? undefined : { seq: Number(seq), link };
+/** Returns the newest payments that gateways have missed in this database. */
+export async function reportedLosses(db: Kysely<Tables>): Promise<WrittenPayments[]> {
+  const reported = db.selectFrom('settings').selectAll().where('name', 'like', `${REPORTED}%`).orderBy('name');
+  return (await reported.execute()).flatMap(({ name, value }) => {
+    const [, number, link] = /^(\d+) (\S+)$/.exec(value) ?? [];
+    if (number === undefined || link === undefined) return [];
+    const writer = name === REPORTED ? '' : name.slice(REPORTED.length + OF.length);
+    return [{ writer, newest: { number: Number(number), link }, recent: [] }];
+  });
 }
 
-/** Deletes the loss that another gateway has reported. Stores the payments whose loss an admin has accepted. */
+/** Deletes the losses that gateways have reported. Stores the payments whose loss an admin has accepted. */
 export async function settleLosses(db: Kysely<Tables>, accepted: readonly LedgerHead[]): Promise<void> {
-  await db.deleteFrom('settings').where('name', '=', REPORTED).execute();
+  await db.deleteFrom('settings').where('name', 'like', `${REPORTED}%`).execute();
   if (accepted.length === 0) return;
   const all = [...(await acceptedLosses(db)), ...accepted.map(textOf)];
   await keepSetting(db, ACCEPTED, [...new Set(all)].slice(-ACCEPTED_MAX).join('\n'));
 }
 
 async function acceptedLosses(db: Kysely<Tables>): Promise<string[]> {
-  return ((await settingOf(db, ACCEPTED)) ?? '').split('\n').filter(Boolean);
-}
-
-async function settingOf(db: Kysely<Tables>, name: string): Promise<string | undefined> {
-  return (await db.selectFrom('settings').select('value').where('name', '=', name).executeTakeFirst())?.value;
+  const row = await db.selectFrom('settings').select('value').where('name', '=', ACCEPTED).executeTakeFirst();
+  return (row?.value ?? '').split('\n').filter(Boolean);
 }
 
 async function keepSetting(db: Kysely<Tables>, name: string, value: string): Promise<void> {
@@ -168,16 +201,19 @@ async function keepSetting(db: Kysely<Tables>, name: string, value: string): Pro
     .execute();
 }
 
-/** Returns whether a database has the tables of a store. */
-export async function hasLedger(db: Kysely<Tables>): Promise<boolean> {
-  const { rows } = await sql<{ made: boolean }>`select to_regclass('ledger') is not null as made`.execute(db);
-  return rows[0]?.made === true;
+/** Returns what a database has of the ledger: nothing, the single chain of an earlier version, or a chain a writer. */
+export async function ledgerIn(db: Kysely<Tables>): Promise<'none' | 'former' | 'current'> {
+  const { rows } = await sql<{ form: 'none' | 'former' | 'current' }>`
+    select case when to_regclass('ledger') is null then 'none'
+      when exists (select from pg_attribute where attrelid = to_regclass('payments') and attname = 'number')
+        then 'current' else 'former' end as form`.execute(db);
+  return rows[0]?.form ?? 'none';
 }
 
 function factsOf(payment: AcknowledgedPayment) {
-  const { seq, id, order_id, reference_number, bank_account, bank_code, amount, partner, paid_at_ms } = payment;
+  const { number, id, order_id, reference_number, bank_account, bank_code, amount, partner, paid_at_ms } = payment;
   return {
-    number: seq,
+    number,
     transactionId: id,
     amount,
     bankAccount: bank_account,
@@ -189,8 +225,8 @@ function factsOf(payment: AcknowledgedPayment) {
   };
 }
 
-function textOf({ seq, link }: LedgerHead): string {
-  return `${seq} ${link}`;
+function textOf({ number, link }: LedgerHead): string {
+  return `${number} ${link}`;
 }
 
 /** Returns the name of the store, never with the password. */

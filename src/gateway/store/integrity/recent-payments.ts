@@ -17,30 +17,31 @@ const factsSchema = z.tuple([
   ...([z.string(), z.string(), z.int(), z.int()] as const),
 ]);
 
-/** Holds the newest acknowledged payments of a store. Older ones are dropped. */
+/** Holds the newest acknowledged payments of a chain. Older ones are dropped. */
 export class RecentPayments {
-  readonly #bySeq = new Map<number, AcknowledgedPayment>();
+  readonly #byNumber = new Map<number, AcknowledgedPayment>();
 
   constructor(payments: readonly AcknowledgedPayment[] = []) {
     for (const payment of payments) this.add(payment);
   }
 
   add(payment: AcknowledgedPayment): void {
-    this.#bySeq.set(payment.seq, payment);
-    this.#bySeq.delete(payment.seq - RECENT_PAYMENTS_MAX);
+    this.#byNumber.set(payment.number, payment);
+    this.#byNumber.delete(payment.number - RECENT_PAYMENTS_MAX);
   }
 
   /** Returns the payments in the order of their numbers. */
   all(): AcknowledgedPayment[] {
-    return [...this.#bySeq.values()].toSorted((a, b) => a.seq - b.seq);
+    return [...this.#byNumber.values()].toSorted((a, b) => a.number - b.number);
   }
 }
 
 /** Returns the line of a payment, and its offset among the lines of a mark. */
 export function lineOfPayment(payment: AcknowledgedPayment): { line: Buffer; offset: number } {
-  const { seq, link, id, partner, order_id, reference_number, bank_account, bank_code, amount, paid_at_ms } = payment;
+  const { number, link, id, partner, order_id, reference_number, bank_account, bank_code, amount, paid_at_ms } =
+    payment;
   const lineWith = (texts: readonly string[]) => {
-    const facts = JSON.stringify([seq, link, id, ...texts, bank_account, bank_code, amount, paid_at_ms]);
+    const facts = JSON.stringify([number, link, id, ...texts, bank_account, bank_code, amount, paid_at_ms]);
     return Buffer.from(`${crc32(facts)} ${facts}`);
   };
   const whole = lineWith([partner, order_id, reference_number]);
@@ -49,7 +50,7 @@ export function lineOfPayment(payment: AcknowledgedPayment): { line: Buffer; off
   const line = Buffer.alloc(LINE_BYTES, ' ');
   content.copy(line);
   line.write('\n', LINE_BYTES - 1);
-  return { line, offset: (seq % RECENT_PAYMENTS_MAX) * LINE_BYTES };
+  return { line, offset: (number % RECENT_PAYMENTS_MAX) * LINE_BYTES };
 }
 
 /** Returns the payments in these lines, without lines that are empty or damaged. */
@@ -63,7 +64,7 @@ export function paymentsInLines(bytes: Buffer): AcknowledgedPayment[] {
 function paymentIn(line: string): AcknowledgedPayment | undefined {
   const [, crc, text = ''] = /^(\d+) (\[.*\])$/.exec(line) ?? [];
   if (crc === undefined || crc32(text) !== Number(crc)) return undefined;
-  const [seq, link, id, partner, order_id, reference_number, ...facts] = factsSchema.parse(JSON.parse(text));
+  const [number, link, id, partner, order_id, reference_number, ...facts] = factsSchema.parse(JSON.parse(text));
   const [bank_account, bank_code, amount, paid_at_ms] = facts;
-  return { seq, link, id, partner, order_id, reference_number, bank_account, bank_code, amount, paid_at_ms };
+  return { number, link, id, partner, order_id, reference_number, bank_account, bank_code, amount, paid_at_ms };
 }

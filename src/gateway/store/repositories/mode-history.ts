@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { PayboxError } from '../../../lib/errors.ts';
 import type { Tables } from '../schema/tables.ts';
 import { transact } from '../transact.ts';
+import { lastSeq } from './seq.ts';
 
 const SETTING = 'payment-kinds';
 /** At most this many changes are stored. Payments of older changes were pruned long ago. */
@@ -42,8 +43,9 @@ export class ModeHistory {
         if (kind === 'money') await forgetDeliveries(trx, this.#test());
         return;
       }
-      const { end_seq: endSeq } = await trx.selectFrom('ledger').select('end_seq').executeTakeFirstOrThrow();
-      this.#changes = last?.kind === kind ? known : [...known, { kind, afterSeq: endSeq }].slice(-CHANGES_MAX);
+      const { rows } = await sql<{ seq: number }>`select ${lastSeq(trx, 'payments')} as seq`.execute(trx);
+      this.#changes =
+        last?.kind === kind ? known : [...known, { kind, afterSeq: rows[0]?.seq ?? 0 }].slice(-CHANGES_MAX);
       const value = JSON.stringify(this.#changes);
       await trx
         .insertInto('settings')

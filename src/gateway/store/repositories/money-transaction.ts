@@ -65,10 +65,13 @@ export class MoneyTransaction {
   readonly stored: AcknowledgedPayment[] = [];
   readonly #db: Kysely<Tables>;
   readonly #history: ModeHistory;
+  readonly #writer: string;
 
-  constructor(db: Kysely<Tables>, history: ModeHistory) {
+  /** `writer` is the name under which this gateway chains its payments. */
+  constructor(db: Kysely<Tables>, history: ModeHistory, writer: string) {
     this.#db = db;
     this.#history = history;
+    this.#writer = writer;
     this.registry = new RegistryStore(db);
   }
 
@@ -126,10 +129,10 @@ export class MoneyTransaction {
 
   /** Stores a payment with its notices and its callback. */
   async addPayment(effects: PaymentEffects, atMs: number): Promise<void> {
-    const head = await appendToLedger(this.#db, effects.payment);
-    await this.#db.insertInto('payments').values(head).execute();
+    const seq = nextSeq(this.#db, 'payments');
+    const stored = await appendToLedger(this.#db, this.#writer, effects.payment, seq);
     await enqueueDeliveries(this.#db, effects.payment, effects, atMs);
-    this.stored.push(head);
+    this.stored.push(stored);
   }
 
   /** Updates the state of an order after a payment. Returns the pushes that must be withdrawn. */

@@ -1,6 +1,11 @@
 import { type Kysely, type Migration, sql } from 'kysely';
-import { addChecksumFunction, addChecksumTriggers, CHECKED_TABLES } from '../integrity/checksums.ts';
-import { EMPTY_LEDGER } from '../integrity/ledger.ts';
+import {
+  addChecksumFunction,
+  addChecksumTriggers,
+  CHECKED_TABLES,
+  damagedSql,
+  isPostgres,
+} from '../integrity/checksums.ts';
 import { SPELLED_REFERENCE } from '../repositories/same-credit.ts';
 import { addSequences } from '../repositories/seq.ts';
 import { addAdminTokens, addSources, createRegistry, indexTokenNames } from './registry-tables.ts';
@@ -26,6 +31,7 @@ export const MIGRATIONS: Record<string, Migration> = {
   '019-news': { up: addNews },
   '020-token-names': { up: indexTokenNames },
   '021-sequences': { up: addSequences },
+  '022-writers': { up: addWriters },
 };
 
 const columns = (type: string) => (names: string) => names.split(' ').map((name) => `"${name}" ${type}`);
@@ -40,6 +46,9 @@ const key = (table: string, names: string) =>
     .split(' ')
     .map((it) => `"${it}"`)
     .join(', ')})`;
+
+/** The name of the only chain of payments before each writer had one. */
+const FORMER_LEDGER = 'payments';
 
 /** Tables of the registry have their own migration. */
 type StoredTable = Exclude<keyof Tables, RegistryTable | 'audit' | 'admin_tokens'>;
@@ -225,6 +234,27 @@ async function addNews(db: Kysely<Tables>): Promise<void> {
     where "dialect" = 'paybox'`.execute(db);
 }
 
+/**
+ * Gives each writer a chain of payments of its own. A gateway alone continues the existing one. Lets a payment have one
+ * callback only. Damaged rows are left as they are, so that the check of the start names them. A damaged payment gets a
+ * negative number, because its `seq` may be that of another one.
+ */
+async function addWriters(db: Kysely<Tables>): Promise<void> {
+  const number = sql.raw(`case when ${damagedSql(db, 'payments')} then -"seq" else "seq" end`);
+  await sql`alter table "payments" add column "writer" text not null default ''`.execute(db);
+  await sql`alter table "payments" add column "number" bigint not null default 0`.execute(db);
+  // In PostgreSQL an update would run the trigger, which refuses damaged rows.
+  await (isPostgres(db)
+    ? sql`alter table "payments" alter column "number" type bigint using ${number}`
+    : sql`update "payments" set "number" = ${number}`
+  ).execute(db);
+  await sql`create unique index "payments_of_writer" on "payments" ("writer", "number")`.execute(db);
+  await sql`drop index "callbacks_by_payment"`.execute(db);
+  await sql`create unique index "callback_of_payment" on "callbacks" ("payment_id")`.execute(db);
+  const isDamaged = sql.raw(damagedSql(db, 'ledger'));
+  await sql`update "ledger" set "name" = '' where "name" = ${FORMER_LEDGER} and not (${isDamaged})`.execute(db);
+}
+
 function createTable(db: Kysely<Tables>, table: StoredTable): Promise<unknown> {
   return sql.raw(`create table "${table}" (${TABLES[table].join(', ')})`).execute(db);
 }
@@ -239,5 +269,9 @@ async function createSchema(db: Kysely<Tables>): Promise<void> {
   }
   await addChecksumFunction(db);
   for (const table of CHECKED_TABLES.filter(isFirst)) await addChecksumTriggers(db, table);
-  await db.insertInto('ledger').values(EMPTY_LEDGER).execute();
+  const ends = { end_seq: 0, end_link: '', pruned_seq: 0, pruned_link: '', pruned_count: 0 };
+  await db
+    .insertInto('ledger')
+    .values({ name: FORMER_LEDGER, ...ends })
+    .execute();
 }

@@ -128,6 +128,10 @@ export interface NewPayment extends PaymentFacts {
 
 export interface PaymentRow extends NewPayment {
   seq: number;
+  /** The chain that the payment is in (see `LedgerRow`). */
+  writer: string;
+  /** Counts the payments of its chain from 1, without gaps. */
+  number: number;
 }
 
 export type CallbackStatus = 'pending' | 'delivered' | 'failed';
@@ -204,8 +208,9 @@ export interface BoxSecretRow extends EnrolledSecret {
   wrapped: number;
 }
 
-/** A single row: the end of the chain of payments, the newest pruned payment, and the number of pruned payments. */
+/** A chain of payments: its end, its newest pruned payment, and the number of pruned payments. */
 export interface LedgerRow {
+  /** The writer: the name of a gateway that shares its database, or '' for a gateway alone. */
   name: string;
   end_seq: number;
   end_link: string;

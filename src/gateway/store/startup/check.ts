@@ -5,11 +5,11 @@ import { quarantineDamaged } from '../integrity/checksums.ts';
 import {
   acceptLossFile,
   type HighWaterMark,
-  type KnownPayments,
+  highWaterMarkFile,
   type StoreLocation,
 } from '../integrity/high-water-mark.ts';
-import { restartLedger, verifyLedger } from '../integrity/ledger.ts';
-import { type Loss, logLoss, lossError, lossIn, reportedLoss, settleLosses } from '../integrity/loss.ts';
+import { atOneMoment, beginChain, NO_PAYMENT, restartLedger, verifyLedger } from '../integrity/ledger.ts';
+import { logLoss, lossError, lossesIn, settleLosses } from '../integrity/loss.ts';
 import type { Tables } from '../schema/tables.ts';
 import { transact } from '../transact.ts';
 import { type DeliveriesFor, requeueDamaged } from './requeue.ts';
@@ -29,12 +29,15 @@ export async function checkAtStart(
 ): Promise<void> {
   const acceptance = acceptLossFile(location);
   const isAccepted = existsSync(acceptance);
-  const known = mark.read();
-  let ledger = await verifyLedger(db);
-  const losses = await lossesIn(db, known);
+  const { own, former } = mark.read();
+  const known = [own, ...former];
+  let ledger = await atOneMoment(db, verifyLedger);
+  const losses = await atOneMoment(db, (moment) => lossesIn(moment, known));
   const problems = [
     ...ledger.problems,
-    ...(known.newest === 'damaged' ? [damagedMark(mark.file)] : []),
+    ...known.flatMap(({ writer, newest }) =>
+      newest === 'damaged' ? [damagedMark(highWaterMarkFile(location, writer))] : [],
+    ),
     ...new Set(losses.map(({ problem }) => problem)),
   ];
   if (problems.length > 0) {
@@ -47,34 +50,25 @@ export async function checkAtStart(
         if (deliveriesFor !== undefined) await requeueDamaged(trx, quarantined, deliveriesFor, log);
         await restartLedger(trx);
       });
-      ledger = await verifyLedger(db);
+      ledger = await atOneMoment(db, verifyLedger);
     }
   }
-  await settleLosses(
-    db,
-    losses.map(({ newest }) => newest),
-  );
+  const accepted = losses.map(({ newest }) => newest);
+  await transact(db, (trx) => settleLosses(trx, accepted));
+  await beginChain(db, mark.writer);
+  const head = ledger.heads.get(mark.writer) ?? NO_PAYMENT;
   const lost = new Set(losses.flatMap(({ payments }) => payments.map(({ link }) => link)));
   mark.begin(
-    ledger.head,
-    known.recent.filter(({ seq, link }) => seq <= ledger.head.seq && !lost.has(link)),
+    head,
+    own.recent.filter(({ number, link }) => number <= head.number && !lost.has(link)),
   );
-  if (problems.length === 0 && known.newest === undefined && ledger.head.seq > 0) {
-    log.warn('mark-created', { file: mark.file, payments: ledger.head.seq });
+  if (problems.length === 0 && own.newest === undefined && head.number > 0) {
+    log.warn('mark-created', { file: mark.file, payments: head.number });
   }
   if (!isAccepted) return;
   // If the file stayed, it would also accept the next loss, unseen.
   rmSync(acceptance);
   if (problems.length === 0) log.warn('store-loss-not-found', { deleted: acceptance });
-}
-
-/** Returns the losses of this gateway, and those that another gateway has reported. */
-async function lossesIn(db: Kysely<Tables>, known: KnownPayments): Promise<Loss[]> {
-  const own = await lossIn(db, known);
-  const newest = await reportedLoss(db);
-  const isOther = newest !== undefined && newest.link !== own?.newest.link;
-  const other = isOther ? await lossIn(db, { newest, recent: [] }) : undefined;
-  return [own, other].flatMap((loss) => loss ?? []);
 }
 
 function damagedMark(file: string): string {
