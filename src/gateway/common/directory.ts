@@ -73,6 +73,11 @@ export interface Directory {
   boxCount(): Promise<number>;
   /** Returns the account in the welcome of a box, or null without one (PROTOCOL.md, clause MSG-4). */
   accountOf(box: { account?: string | undefined }): Promise<LinkedAccount | null>;
+  /**
+   * Returns the accounts and partners that decide about money in a transaction, which reads `registry`. Another gateway
+   * may have changed a cached row a moment ago.
+   */
+  within(registry: RegistryReader): MoneyDirectory;
   /** Grows with each change. A caller that caches an answer asks again after one. */
   readonly version: number;
   /** Must be called after each change of the registry or of a box's secret. */
@@ -80,6 +85,9 @@ export interface Directory {
   /** Clears the cache, because another gateway has changed the registry. */
   refresh(): void;
 }
+
+/** The part of a directory that decides who gets money. */
+export type MoneyDirectory = Pick<Directory, 'account' | 'partner'>;
 
 /** The parts that a directory reads. */
 export interface DirectorySources {
@@ -115,21 +123,20 @@ export function createDirectory(
     const secret = enrols ? await enrolled.get(terminalCode, serialNumber) : own;
     return { ...box, secret, enrols };
   };
+  const readFrom = (rows: RegistryReader) => uncached(rows, config, partnerOf);
+  const cachedFrom = (rows: RegistryReader): MoneyDirectory => ({
+    partner: (username) => named('partner', username, () => readFrom(rows).partner(username)),
+    account: (bankAccount) => named('account', bankAccount, () => readFrom(rows).account(bankAccount)),
+  });
   const directory: Directory = {
-    partner: (username) =>
-      named('partner', username, async () => {
-        const row = await registry.find('partners', username);
-        return row && partnerOf(row);
-      }),
+    ...cachedFrom(registry),
     account: async (bankAccount) => {
-      const load = async () => {
-        const row = await registry.find('accounts', bankAccount);
-        return row && accountFrom(row, config);
-      };
-      const kept = await named('account', bankAccount, load);
+      const kept = await cachedFrom(registry).account(bankAccount);
       // Another gateway may have added the account since: a credit that finds no account is paid to nobody.
-      return kept === undefined && isShared && isStorable(bankAccount) ? load() : kept;
+      return kept === undefined && isShared && isStorable(bankAccount) ? readFrom(registry).account(bankAccount) : kept;
     },
+    // A gateway alone reads its cache, but never the store outside of the transaction, which would wait for itself.
+    within: (rows) => (isShared ? readFrom(rows) : cachedFrom(rows)),
     accountsOf: async (partner, limit) => {
       const rows = await registry.page('accounts', { limit, where: { column: 'partner', value: partner } });
       return rows.flatMap((row) => accountFrom(row, config) ?? []);
@@ -174,6 +181,24 @@ export function createDirectory(
     },
   };
   return directory;
+}
+
+/** Reads accounts and partners without a cache. */
+function uncached(
+  registry: RegistryReader,
+  config: GatewayConfig,
+  partnerOf: (row: PartnerRow) => KnownPartner | undefined,
+): MoneyDirectory {
+  return {
+    partner: async (username) => {
+      const row = await registry.find('partners', username);
+      return row && partnerOf(row);
+    },
+    account: async (bankAccount) => {
+      const row = await registry.find('accounts', bankAccount);
+      return row && accountFrom(row, config);
+    },
+  };
 }
 
 /** The names of wrapped secrets. */

@@ -3,7 +3,7 @@ import { isPlainText, storable } from '../../lib/text.ts';
 import { vietnamDay } from '../../lib/vietnam-time.ts';
 import type { Due } from '../../protocol/messages.ts';
 import type { CreditResult } from '../common/credit-result.ts';
-import type { Account } from '../common/directory.ts';
+import type { Account, MoneyDirectory } from '../common/directory.ts';
 import type { Stored } from '../common/stored.ts';
 import type { World } from '../common/world.ts';
 import type { CallbackConfig } from '../config/callback-config.ts';
@@ -40,14 +40,14 @@ export function createReceiveCredit(world: World, stored: Stored, hearers: Payme
     const receivedAtMs = clock.wallMs();
     const credit = rowOf(source, told, { receivedAtMs, caughtUp, virtualAccounts: config.virtualAccounts });
     const account = await accountOf(world, stored, store.paymentRequests, source, told, credit);
-    const partner = account?.partner ?? '';
     const boxes = account === undefined ? [] : await directory.boxesOf(account.bankAccount);
-    const callbackTo = (await directory.partner(partner))?.callback;
-    const payee = account && { account, partner, callbackTo, orderCode: told.orderCode, code: told.code };
     const received = await store
-      .within((tx) => storeCredit(tx, world, hearers, credit, payee))
+      .within(async (tx) => {
+        const payee = account && (await payeeIn(directory.within(tx.registry), account, told));
+        return storeCredit(tx, world, hearers, credit, payee);
+      })
       .catch((error: unknown) => {
-        if (account !== undefined) reportFromStore(hearers, partner, boxes);
+        if (account !== undefined) reportFromStore(hearers, account.partner ?? '', boxes);
         throw error;
       });
     const { bank_account: bankAccount, amount, reference } = credit;
@@ -75,7 +75,7 @@ export function createReceiveCredit(world: World, stored: Stored, hearers: Payme
       if (!caughtUp) log.info('credit-repeated', { source, id: credit.source_id });
       return { result: 'duplicate', report };
     }
-    const result = account === undefined ? 'account-unknown' : 'too-old';
+    const result = received.isAccountKnown ? 'too-old' : 'account-unknown';
     log.warn('credit-not-paid-out', { ...facts, reason: result });
     return { result, report };
   };
@@ -183,7 +183,22 @@ interface CreditPayee {
 }
 
 /** `kept` means that the credit is stored without a payment. */
-type StoredCredit = { kind: 'duplicate' | 'kept' } | { kind: 'payment'; stored: StoredPayment; due: Due | null };
+type StoredCredit =
+  | { kind: 'duplicate' | 'kept'; isAccountKnown: boolean }
+  | { kind: 'payment'; stored: StoredPayment; due: Due | null };
+
+/** Returns who gets the money now. Undefined if the account was removed a moment ago. */
+async function payeeIn(
+  directory: MoneyDirectory,
+  { bankAccount }: Account,
+  { orderCode, code }: Credit,
+): Promise<CreditPayee | undefined> {
+  const account = await directory.account(bankAccount);
+  if (account === undefined) return undefined;
+  const partner = account.partner ?? '';
+  const callbackTo = (await directory.partner(partner))?.callback;
+  return { account, partner, callbackTo, orderCode, code };
+}
 
 /**
  * Stores a credit, and for its payee a payment with notices and callback. A credit without a payee, or one that is too
@@ -197,7 +212,7 @@ async function storeCredit(
   payee: CreditPayee | undefined,
 ): Promise<StoredCredit> {
   const taken = await tx.takeCredit(credit, config.virtualAccounts, payee !== undefined);
-  if (taken.kind !== 'new') return taken;
+  if (taken.kind !== 'new') return { kind: taken.kind, isAccountKnown: payee !== undefined };
   if (payee === undefined) throw new Error('a credit without a payee has no payment');
   const { account, partner, callbackTo, orderCode, code } = payee;
   const { bankAccount, bankCode } = account;

@@ -47,9 +47,9 @@ export function createReceivePayment(world: World, stored: Stored, hearers: Paym
     const isOnline = (terminalCode: string) => hub.session(terminalCode) !== undefined;
     const incoming = { money, bankCode, transactionId, callbackId, referenceNumber, paidAtMs, isOnline };
     const boxes = await directory.boxesOf(money.bank_account);
-    const callbackTo = (await directory.partner(money.partner))?.callback;
     const paid = await store
       .within(async (tx) => {
+        const callbackTo = (await directory.within(tx.registry).partner(money.partner))?.callback;
         const order = 'orderRef' in pays ? await tx.order(pays.orderRef) : await tx.orderFor(pays, paidAtMs);
         const recipients = await tx.registry.recipients(order, money.bank_account);
         const effects = paymentEffects(incoming, order, { recipients, callbackTo });

@@ -32,7 +32,7 @@ export async function openDoors(
   money: Money,
   { edges, boxScreen }: { edges: Edges; boxScreen: BoxScreen | undefined },
 ): Promise<Doors> {
-  const { config, clock, random, opened } = world;
+  const { config, clock, random, opened, place } = world;
   const { store, time } = stored;
   const { hub, mqtt, dialect, everywhere } = boxes;
   const reached = { ...everywhere, isOnline: (terminalCode: string) => hub.online(terminalCode) };
@@ -43,7 +43,7 @@ export async function openDoors(
   const app = openApp(world);
   const origin = () => originAt(app, config);
   if (mqtt !== undefined) await dialect?.open(mqtt.address, money.calls, origin);
-  const tokens = edges.tokens(await createTokens(store, time.dating(clock), random));
+  const tokens = edges.tokens(await createTokens(store, place.time === undefined ? time.dating(clock) : clock, random));
   const endStreams = registerRoutes(app, {
     world,
     edges,
