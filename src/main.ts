@@ -15,6 +15,7 @@ import { addProvision } from './commands/provision.ts';
 import { addSell } from './commands/sell.ts';
 import { remark } from './commands/shared/output.ts';
 import { Program } from './commands/shared/program.ts';
+import { addTakeover } from './commands/takeover.ts';
 import { addUp } from './commands/up.ts';
 import { ConfigError, MissingPeerError, PayboxError, reasonOf } from './lib/errors.ts';
 import { version } from './lib/version.ts';
@@ -37,6 +38,7 @@ const COMMANDS = [
     addEnrol,
     addKeys,
     addBackup,
+    addTakeover,
   ],
   ...[addBench, addJudge, addFleet],
 ];

@@ -1,5 +1,6 @@
 import { ConfigError } from '../../lib/errors.ts';
 import { type DatabaseClock, NOW_MS_SQL } from '../store/engines/database-clock.ts';
+import { refuseEarlierCluster } from '../store/engines/earlier-cluster.ts';
 import { nameOf } from '../store/engines/postgres-session.ts';
 import type { DatabaseSession } from './database-session.ts';
 import { applicationOf, GONE_MS, SETUP, SETUP_LOCK } from './tables.ts';
@@ -70,11 +71,7 @@ export class Membership {
 
   /** Makes the tables where they are missing. Throws ConfigError for a database of an earlier version's cluster. */
   async setUp(secret: string): Promise<ClusterSettings> {
-    const old = await this.#database.query(`select 1 from pg_namespace where nspname = 'shard_0'`);
-    if (old.rows.length > 0) {
-      const what = `databaseUrl: ${nameOf(this.#databaseUrl)} has the shards of a cluster of an earlier version`;
-      throw new ConfigError(what, 'stop all gateways, then run paybox takeover --config with this file');
-    }
+    await refuseEarlierCluster((text) => this.#database.query(text), nameOf(this.#databaseUrl));
     // Without parameters, all statements of one query run in one transaction.
     await this.#database.query(`select pg_advisory_xact_lock(${SETUP_LOCK}); ${SETUP}`);
     await this.#database.query('insert into cluster.settings (one, secret) values (1, $1) on conflict do nothing', [

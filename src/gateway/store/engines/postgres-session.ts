@@ -3,6 +3,7 @@ import pg, { type ClientBase } from 'pg';
 import { ConfigError, MissingPeerError } from '../../../lib/errors.ts';
 import type { LedgerGuard } from '../integrity/ledger-guard.ts';
 import type { Tables } from '../schema/tables.ts';
+import { refuseEarlierCluster } from './earlier-cluster.ts';
 import { COMMIT_IN_MEMORY, DURABLE, type LockHolder } from './lock-holder.ts';
 import type { OwnSessions } from './own-sessions.ts';
 import type { StoreSharing } from './store-sharing.ts';
@@ -20,8 +21,8 @@ const LOCK_ANSWER_TIMEOUT_MS = LOCK_WAIT_MS + 2000;
 /** After this time without a query, the server ends the session and releases the lock, because the gateway hangs. */
 const IDLE_SESSION_MS_MAX = 10_000;
 
-/** "paybox" in ASCII. */
-const LOCK_KEY = 0x70_61_79_62_6f_78n;
+/** "paybox" in ASCII. A gateway alone holds this lock, and gateways that share a database share it. */
+export const LOCK_KEY = 0x70_61_79_62_6f_78n;
 /** A SQLSTATE. */
 const LOCK_NOT_AVAILABLE = '55P03';
 
@@ -68,6 +69,7 @@ export async function beginSession(
   holder.watch(client);
   await limitSession(client);
   await refuseStandby(client, databaseUrl);
+  if (!holder.registered) await refuseEarlierCluster((text) => client.query(text), nameOf(databaseUrl));
   const lockTimeoutMs = holder.registered ? REGAIN_WAIT_MS : LOCK_WAIT_MS;
   await client.query(`set statement_timeout = 0; set lock_timeout = ${lockTimeoutMs}`);
   await own.begin(client);

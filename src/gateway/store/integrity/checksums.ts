@@ -75,7 +75,7 @@ export function joined(values: readonly unknown[]): string {
 }
 
 /** Returns an SQL expression for the text that `joined` makes of columns. In a trigger, `row` is `old.` or `new.`. */
-function joinedSql(columns: readonly string[], row = ''): string {
+export function joinedSql(columns: readonly string[], row = ''): string {
   return columns.map((it) => `coalesce(cast(${row}${it} as text), '${NULL}')`).join(` || '${SEPARATOR}' || `);
 }
 

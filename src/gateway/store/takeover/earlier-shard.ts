@@ -1,0 +1,99 @@
+import type { ClientBase } from 'pg';
+import { joinedSql } from '../integrity/checksums.ts';
+
+/** The last migration of the versions that had shards. */
+export const LAST_MIGRATION = '020-token-names';
+
+/** The columns that an earlier version covered by the link of a payment, in their order. The checksum covers the link, too. */
+const LINKED = [
+  ...['id', 'seq', 'partner', 'order_ref', 'order_id', 'reference_number', 'bank_account', 'bank_code'],
+  ...['amount', 'content', 'trans_type', 'paid_at_ms'],
+];
+const COVERED: Readonly<Record<string, readonly string[]>> = {
+  orders: [
+    ...['id', 'seq', 'partner', 'order_id', 'bank_account', 'bank_code', 'user_bank_name', 'amount', 'content'],
+    ...['trans_type', 'qr_code', 'terminal_code', 'sub_terminal_code', 'service_code', 'sign', 'url_link', 'status'],
+    ...['failure', 'last_push_id', 'shown_on', 'shown_push_id', 'created_at_ms', 'updated_at_ms', 'paid_at_ms'],
+  ],
+  pushes: [
+    ...['id', 'seq', 'order_ref', 'terminal_code', 'status', 'code', 'created_at_ms', 'expires_at_ms'],
+    ...['confirmed_at_ms', 'ended_at_ms'],
+  ],
+  payments: [...LINKED, 'link'],
+  callbacks: [
+    ...['id', 'seq', 'payment_id', 'partner', 'url', 'body', 'status', 'warning', 'tries', 'next_at_ms'],
+    'created_at_ms',
+  ],
+  notices: [...['payment_id', 'terminal_code', 'push_id', 'created_at_ms', 'told_at_ms', 'reported_at_ms', 'recorded']],
+  credits: [
+    ...['id', 'seq', 'source', 'source_id', 'reference', 'bank_account', 'virtual_account', 'amount', 'text'],
+    ...['bank_time_ms', 'received_at_ms', 'late', 'payment_id', 'order_amount', 'order_paid'],
+  ],
+  order_codes: ['code', 'bank_account', 'order_ref', 'created_at_ms'],
+  payment_requests: [
+    ...['order_code', 'source', 'order_ref', 'bank_account', 'virtual_account', 'created_at_ms', 'expires_at_ms'],
+    ...['ended_at_ms', 'closed_at_ms'],
+  ],
+  ledger: ['name', 'end_seq', 'end_link', 'pruned_seq', 'pruned_link', 'pruned_count'],
+};
+/** At most this many problems of a table are named. */
+const NAMED_MAX = 10;
+
+/** The end of the chain of a shard, and what was pruned of it. */
+export interface EarlierLedger {
+  end_seq: number;
+  end_link: string;
+  pruned_seq: number;
+  pruned_link: string;
+  pruned_count: number;
+}
+
+/** A shard of an earlier version that was checked. */
+export interface EarlierShard {
+  index: number;
+  schema: string;
+  ledger: EarlierLedger;
+}
+
+/** Returns the ledger of a shard of an earlier version, and the damage and loss in it. Reads only. */
+export async function checkShard(
+  client: ClientBase,
+  schema: string,
+): Promise<{ ledger: EarlierLedger | undefined; problems: string[] }> {
+  const problems: string[] = [];
+  for (const [table, columns] of Object.entries(COVERED)) {
+    const { rows } = await client.query<{ name: string }>(
+      `select ${columns[0]} as name from ${schema}.${table}
+         where checksum is distinct from ${schema}.paybox_checksum(${joinedSql(columns)}) limit ${NAMED_MAX}`,
+    );
+    if (rows.length > 0) problems.push(`damaged in ${schema}.${table}: ${rows.map(({ name }) => name).join(', ')}`);
+  }
+  const { rows } = await client.query<EarlierLedger>(`select * from ${schema}.ledger`);
+  const [ledger] = rows;
+  if (ledger === undefined) return { ledger, problems: [...problems, `the ledger of ${schema} is gone`] };
+  const { end_seq, end_link, pruned_seq, pruned_link, pruned_count } = ledger;
+  const broken = await client.query<{ seq: number }>(
+    `select seq from (
+       select seq, link, ${joinedSql(LINKED)} as content, coalesce(lag(seq) over by_seq, $1) as before_seq,
+         coalesce(lag(link) over by_seq, $2) as before_link
+       from ${schema}.payments where seq > $1 window by_seq as (order by seq)) as chain
+     where seq <> before_seq + 1
+       or link <> encode(sha256(convert_to(before_link || chr(31) || content, 'UTF8')), 'hex')
+     order by seq limit ${NAMED_MAX}`,
+    [pruned_seq, pruned_link],
+  );
+  for (const { seq } of broken.rows) problems.push(`payment ${seq} of ${schema} does not follow the one before it`);
+  const ends = await client.query<{ kept: number; seq: number | null; link: string | null }>(
+    `select (select count(*) from ${schema}.payments where seq <= $1) as kept,
+       (select seq from ${schema}.payments order by seq desc limit 1) as seq,
+       (select link from ${schema}.payments order by seq desc limit 1) as link`,
+    [pruned_seq],
+  );
+  const { kept = 0, seq, link } = ends.rows[0] ?? {};
+  const missing = pruned_seq - pruned_count - kept;
+  if (missing !== 0) problems.push(`${missing} of the payments of ${schema} up to number ${pruned_seq} are missing`);
+  const last = seq == null || seq < pruned_seq ? { seq: pruned_seq, link: pruned_link } : { seq, link };
+  if (last.seq !== end_seq || last.link !== end_link)
+    problems.push(`the ledger of ${schema} ends at payment ${end_seq}, its payments at ${last.seq}`);
+  return { ledger, problems };
+}
