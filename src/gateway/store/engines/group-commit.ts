@@ -7,10 +7,11 @@ const GATHER_MS = 3;
 /** A second connection, beside the one that writes. */
 export interface SyncConnection {
   /**
-   * Waits until the disk has everything that the server has committed. Resolves with false when this connection has
-   * ended, so that another one must ask. Rejects when the server does not answer.
+   * Waits until the disk has everything that the server has committed. Without `hasWritten` it is probably there
+   * already. Resolves with false when this connection has ended, so that another one must ask. Rejects when the server
+   * does not answer.
    */
-  sync(): Promise<boolean>;
+  sync(hasWritten: boolean): Promise<boolean>;
   close(): void;
 }
 
@@ -49,6 +50,8 @@ export class GroupCommit {
   #turn = 0;
   /** The newest turn that ended and may have committed. */
   #written = 0;
+  /** The newest turn that ended and may have committed, or seen what another gateway has committed. */
+  #ended = 0;
   /** Every turn up to this one is on the disk or has failed. */
   #durable = 0;
   #isSyncing = false;
@@ -71,6 +74,12 @@ export class GroupCommit {
   /** Ends a turn that may have committed. */
   written(turn: number): void {
     this.#written = turn;
+    this.#ended = turn;
+  }
+
+  /** Ends a turn that has written nothing, but may have seen what another gateway has committed. */
+  seen(turn: number): void {
+    this.#ended = turn;
   }
 
   /**
@@ -99,9 +108,9 @@ export class GroupCommit {
 
   /** Settles once the disk has all commits of the turns so far, and what they have read. Rejects if not certain. */
   settled(): Promise<void> {
-    if (this.#written <= this.#durable) return Promise.resolve();
+    if (this.#ended <= this.#durable) return Promise.resolve();
     const { promise, resolve, reject } = Promise.withResolvers<void>();
-    this.#waiters.push({ turn: this.#written, resolve, reject });
+    this.#waiters.push({ turn: this.#ended, resolve, reject });
     if (!this.#isSyncing) void this.#syncAll();
     return promise;
   }
@@ -116,13 +125,13 @@ export class GroupCommit {
   }
 
   async #syncOnce(): Promise<void> {
-    const written = this.#written;
+    const ended = this.#ended;
     try {
       if (!(await this.#sync())) return;
-      this.#settle(written, ({ resolve }) => resolve());
-      this.#durable = Math.max(this.#durable, written);
+      this.#settle(ended, ({ resolve }) => resolve());
+      this.#durable = Math.max(this.#durable, ended);
     } catch (error) {
-      this.#settle(written, ({ reject }) => reject(error));
+      this.#settle(ended, ({ reject }) => reject(error));
     }
   }
 
@@ -135,7 +144,7 @@ export class GroupCommit {
     }
     let isDone = false;
     try {
-      isDone = await second.connection.sync();
+      isDone = await second.connection.sync(this.#written > this.#durable);
       return isDone;
     } finally {
       if (!isDone) this.closeSecond(second.connection);

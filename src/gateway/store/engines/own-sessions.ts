@@ -14,9 +14,14 @@ const SELF = `select pid, ${SINCE} as since from pg_stat_activity where pid = pg
 const END = `select pid, ${SINCE} as since, pg_terminate_backend(pid) from pg_stat_activity
   where (pid, ${SINCE}) in (select * from unnest($1::int[], $2::text[]))`;
 /** The sessions that hold an advisory lock. */
-const HOLDERS = `select pid, ${SINCE} as since from pg_locks join pg_stat_activity using (pid)
+const HOLDERS = `select pid, ${SINCE} as since, mode = 'ShareLock' as "isShared" from pg_locks join pg_stat_activity using (pid)
   where locktype = 'advisory' and granted and ((classid::bigint << 32) | objid::bigint) = $1::bigint
     and database = (select oid from pg_database where datname = current_database())`;
+
+/** A session that holds an advisory lock, alone or together with others. */
+interface LockSession extends BackendProcess {
+  isShared: boolean;
+}
 
 /** The newest sessions are remembered, at most this many. */
 const SESSIONS_MAX = 100;
@@ -49,16 +54,25 @@ export class OwnSessions {
     throw new Error('the address leads to another server than the one that the gateway writes to');
   }
 
-  /** Throws a retryable PayboxError unless somebody else holds this advisory lock. */
-  async assertRival(client: ClientBase, lockKey: string): Promise<void> {
-    const { rows } = await client.query<BackendProcess>(HOLDERS, [lockKey]);
-    if (rows.some((holder) => !this.#has(holder))) return;
-    const [own] = rows;
+  /** Returns how others hold this advisory lock. Undefined if nobody else does. */
+  async rival(client: ClientBase, lockKey: string): Promise<'alone' | 'shared' | undefined> {
+    const others = (await this.#holders(client, lockKey)).filter((holder) => !this.#has(holder));
+    if (others.length === 0) return undefined;
+    return others.some(({ isShared }) => !isShared) ? 'alone' : 'shared';
+  }
+
+  /** Returns the error of a lock that nobody else keeps from this gateway. */
+  async unended(client: ClientBase, lockKey: string): Promise<PayboxError> {
+    const [own] = (await this.#holders(client, lockKey)).filter((holder) => this.#has(holder));
     const who = own === undefined ? '' : `: its process ${own.pid} at the server does not answer`;
-    throw new PayboxError('STORAGE_FAULT', `an earlier database session of this gateway has not ended yet${who}`, {
+    return new PayboxError('STORAGE_FAULT', `an earlier database session of this gateway has not ended yet${who}`, {
       severity: 'retryable',
       fix: 'check the database server; the gateway continues by itself once that session has ended',
     });
+  }
+
+  async #holders(client: ClientBase, lockKey: string): Promise<LockSession[]> {
+    return (await client.query<LockSession>(HOLDERS, [lockKey])).rows;
   }
 
   #has({ pid, since }: BackendProcess): boolean {

@@ -55,7 +55,7 @@ async function connect({
 }: Deps): Promise<{ client: pg.Client; connection: SyncConnection }> {
   const client = new pg.Client(config);
   const close = () => void client.end().catch(() => undefined);
-  const connection = { sync: () => syncOver(client, holder), close };
+  const connection = { sync: (hasWritten: boolean) => syncOver(client, holder, hasWritten), close };
   const ended = () => commits.closeSecond(connection);
   client.on('error', ended);
   client.on('end', ended);
@@ -72,9 +72,9 @@ async function connect({
   return { client, connection };
 }
 
-async function syncOver(client: pg.Client, holder: LockHolder): Promise<boolean> {
+async function syncOver(client: pg.Client, holder: LockHolder, hasWritten: boolean): Promise<boolean> {
   try {
-    await holder.sync(client);
+    if (hasWritten || !(await holder.isOnDisk(client))) await holder.sync(client);
     return true;
   } catch (error) {
     // After a timeout, the callers have waited long enough.

@@ -1,5 +1,7 @@
+import { hash } from 'node:crypto';
 import { Kysely, PostgresDialect, type PostgresPool, type PostgresPoolClient } from 'kysely';
 import pg, { type ClientBase } from 'pg';
+import { systemClock } from '../../../lib/clock.ts';
 import { ConfigError, MissingPeerError } from '../../../lib/errors.ts';
 import type { LedgerGuard } from '../integrity/ledger-guard.ts';
 import type { Tables } from '../schema/tables.ts';
@@ -17,9 +19,13 @@ const KEEPALIVE = { idleSeconds: 3, intervalSeconds: 2, probes: 2, silentMs: 700
 const LOCK_WAIT_MS = 8000;
 /** A gateway that held the lock waits for its own earlier session to end. Any other holder has taken over. */
 const REGAIN_WAIT_MS = 2000;
-const LOCK_ANSWER_TIMEOUT_MS = LOCK_WAIT_MS + 2000;
+/** The driver waits longer for the answer than the server for the lock. */
+const LOCK_ANSWER = { query_timeout: LOCK_WAIT_MS + 2000 };
 /** After this time without a query, the server ends the session and releases the lock, because the gateway hangs. */
 const IDLE_SESSION_MS_MAX = 10_000;
+
+/** A gateway alone looks in this interval whether gateways of a cluster have left the database. */
+const LOOK_MS = 250;
 
 /** "paybox" in ASCII. A gateway alone holds this lock, and gateways that share a database share it. */
 export const LOCK_KEY = 0x70_61_79_62_6f_78n;
@@ -42,6 +48,14 @@ export function nameOf(databaseUrl: string): string {
   return `${host}${pathname}`;
 }
 
+/** Returns the URL without a name of sessions, which would replace the gateway's own. Others end sessions by that name. */
+export function sessionUrl(databaseUrl: string): string {
+  const url = new URL(databaseUrl);
+  if (!url.searchParams.has('application_name')) return databaseUrl;
+  url.searchParams.delete('application_name');
+  return url.href;
+}
+
 /** Sets the limits of a new connection. Its commits wait for the disk, and for standbys if the server says so. */
 export async function limitSession(client: ClientBase): Promise<void> {
   const { idleSeconds, intervalSeconds, probes, silentMs } = KEEPALIVE;
@@ -49,7 +63,7 @@ export async function limitSession(client: ClientBase): Promise<void> {
     // synchronous_commit is set because acknowledged changes must survive a power cut, whatever the default is.
     `select set_config('${DURABLE}', case current_setting('synchronous_commit') when 'remote_apply' then 'remote_apply' else 'on' end, false);
      select set_config('synchronous_commit', current_setting('${DURABLE}'), false);
-     set statement_timeout = ${STATEMENT_TIMEOUT_MS}; set tcp_keepalives_idle = ${idleSeconds};
+     set default_transaction_isolation = 'read committed'; set statement_timeout = ${STATEMENT_TIMEOUT_MS}; set tcp_keepalives_idle = ${idleSeconds};
      set tcp_keepalives_interval = ${intervalSeconds}; set tcp_keepalives_count = ${probes}; set tcp_user_timeout = ${silentMs}`,
   );
 }
@@ -76,12 +90,14 @@ export async function beginSession(
   // The holder is checked before the wait for the lock, so that a superseded gateway knows at once, and again after it.
   // A database that lacks payments may be an older copy with another holder. That is not a takeover.
   if (holder.registered && (await guard.check(db, false))) await holder.check(client);
-  await lock(client, { databaseUrl, own, sharing }).catch((error: unknown) => {
+  await lock(client, { databaseUrl, own, sharing }, lockTimeoutMs).catch((error: unknown) => {
     throw holder.registered && error instanceof DatabaseInUseError ? holder.supersede() : error;
   });
   await client.query(`set statement_timeout = ${STATEMENT_TIMEOUT_MS}; set lock_timeout = 0`);
-  if (!holder.registered) await guard.checkFirst(db);
-  else if (await guard.check(db, true)) {
+  if (!holder.registered) {
+    await holder.check(client);
+    await guard.checkFirst(db);
+  } else if (await guard.check(db, true)) {
     await holder.sync(client);
     await client.query(COMMIT_IN_MEMORY);
   }
@@ -107,21 +123,68 @@ async function refuseStandby(client: ClientBase, databaseUrl: string): Promise<v
   throw new MissingPeerError(what, 'name the primary in databaseUrl, or promote this server');
 }
 
-async function lock(
-  client: ClientBase,
-  { databaseUrl, own, sharing }: Omit<SessionDeps, 'holder' | 'guard'>,
-): Promise<void> {
-  const timeout = { query_timeout: LOCK_ANSWER_TIMEOUT_MS };
+type LockDeps = Pick<SessionDeps, 'databaseUrl' | 'own' | 'sharing'>;
+
+/**
+ * Takes the lock of the database: alone, or shared with the gateways of a cluster. Waits first for earlier sessions of
+ * this gateway. A shared lock does not wait for them, so a gateway that shares has a lock of its run, too.
+ */
+async function lock(client: ClientBase, { databaseUrl, own, sharing }: LockDeps, waitMs: number): Promise<void> {
   const key = String(LOCK_KEY);
-  const how = sharing === undefined ? 'pg_advisory_lock' : 'pg_advisory_lock_shared';
-  try {
-    await client.query({ text: `select ${how}($1)`, values: [key], ...timeout });
-  } catch (error) {
-    if (!(error instanceof pg.DatabaseError) || error.code !== LOCK_NOT_AVAILABLE) throw error;
-    await own.assertRival(client, key);
-    throw new DatabaseInUseError(
-      `databaseUrl: another gateway uses ${nameOf(databaseUrl)}`,
-      'stop the other gateway, give this one a database of its own, or set standby: true to wait for its turn',
-    );
+  if (sharing === undefined) {
+    if ((await isUnshared(client, own, key, waitMs)) && (await took(client, 'pg_advisory_lock', key))) return;
+  } else {
+    const ofRun = lockOf(sharing.run);
+    if (!(await took(client, 'pg_advisory_lock', ofRun))) throw await own.unended(client, ofRun);
+    if (await took(client, 'pg_advisory_lock_shared', key)) return;
   }
+  const rival = await own.rival(client, key);
+  if (rival === undefined || (rival === 'shared' && sharing !== undefined)) throw await own.unended(client, key);
+  throw inUse(databaseUrl, rival, sharing);
+}
+
+/**
+ * Waits until no gateways of a cluster use the database. They could not get the lock behind a gateway that waits for it
+ * alone. Returns false after too long.
+ */
+async function isUnshared(client: ClientBase, own: OwnSessions, key: string, waitMs: number): Promise<boolean> {
+  for (let waitedMs = 0; (await own.rival(client, key)) === 'shared'; waitedMs += LOOK_MS) {
+    if (waitedMs >= waitMs) return false;
+    await systemClock.sleep(LOOK_MS);
+  }
+  return true;
+}
+
+/** Returns the key of a run's own lock. */
+function lockOf(run: string): string {
+  return String(BigInt.asIntN(64, BigInt(`0x${hash('sha256', `paybox run ${run}`)}`)));
+}
+
+/** Returns whether this session got the lock in time. */
+async function took(
+  client: ClientBase,
+  how: 'pg_advisory_lock' | 'pg_advisory_lock_shared',
+  key: string,
+): Promise<boolean> {
+  try {
+    await client.query({ text: `select ${how}($1)`, values: [key], ...LOCK_ANSWER });
+    return true;
+  } catch (error) {
+    if (error instanceof pg.DatabaseError && error.code === LOCK_NOT_AVAILABLE) return false;
+    throw error;
+  }
+}
+
+function inUse(databaseUrl: string, rival: 'alone' | 'shared', sharing: StoreSharing | undefined): DatabaseInUseError {
+  const name = nameOf(databaseUrl);
+  if (rival === 'shared') {
+    const fix = 'give this one the same cluster, stop all of them, or give this one a database of its own';
+    return new DatabaseInUseError(`databaseUrl: gateways of a cluster use ${name}`, fix);
+  }
+  if (sharing !== undefined) {
+    const fix = 'stop that one, or name a cluster in its file, too';
+    return new DatabaseInUseError(`databaseUrl: another gateway uses ${name}, which is in no cluster`, fix);
+  }
+  const fix = 'stop the other gateway, give this one a database of its own, or set standby: true to wait for its turn';
+  return new DatabaseInUseError(`databaseUrl: another gateway uses ${name}`, fix);
 }

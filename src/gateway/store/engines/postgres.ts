@@ -6,6 +6,7 @@ import type { Logger } from '../../../lib/log.ts';
 import { HostResolver } from '../../../lib/resolver.ts';
 import type { LedgerGuard } from '../integrity/ledger-guard.ts';
 import type { Tables } from '../schema/tables.ts';
+import { repeated } from '../transact.ts';
 import { type DatabaseClock, NOW_MS_SQL } from './database-clock.ts';
 import { GroupCommit } from './group-commit.ts';
 import { COMMIT_IN_MEMORY, LockHolder } from './lock-holder.ts';
@@ -13,7 +14,7 @@ import { NamedSockets } from './named-socket.ts';
 import { OwnSessions } from './own-sessions.ts';
 import { DurablePostgresDialect } from './postgres-dialect.ts';
 import { secondConnection } from './postgres-second.ts';
-import { ANSWER_TIMEOUT_MS, beginSession, nameOf } from './postgres-session.ts';
+import { ANSWER_TIMEOUT_MS, beginSession, nameOf, sessionUrl } from './postgres-session.ts';
 import { WriterConnection } from './postgres-writer.ts';
 import type { StoreSharing } from './store-sharing.ts';
 
@@ -26,7 +27,10 @@ const HEARTBEAT_MS = 3000;
 /** The interval while it has no session. It is short, because a gateway that waits for the lock might come first. */
 const REGAIN_MS = 250;
 /** Statements that commit nothing by themselves. */
-const READS_ONLY = /^(select|begin|start transaction|commit|rollback)\b/;
+const READS_ONLY = /^(select|begin|commit|rollback)\b/;
+/** Statements that a transaction begins and ends with. */
+const BEGINS = /^begin\b/;
+const ENDS = /^(commit|rollback)\b/;
 
 const INT8 = 20;
 const NOT_READY = ['57P03', '53300'];
@@ -58,20 +62,23 @@ export interface PostgresDatabase {
  * Opens a PostgreSQL database.
  *
  * Theory. A gateway holds an advisory lock on one connection, and runs every query on it. The server releases the lock
- * with the session, so at any moment at most one gateway can write. The next query reopens a lost connection.
+ * with the session. So a gateway alone is the only one that can write at any moment, and gateways that share a database
+ * exclude only one that is alone. The next query reopens a lost connection.
  *
  * Invariants.
- * - No query runs without the lock. A second gateway on the same database can do nothing.
+ * - No query runs without the lock. A gateway alone, and gateways of a cluster, can do nothing at a database of the other.
  * - Before the first write of a session, LedgerGuard compares the database with the acknowledged payments.
- * - The id of a gateway's run is in the database. A run that finds another id ends, because its data in memory is old.
- * - A query settles once everything that it may have seen is on the disk (see GroupCommit).
+ * - The id of a gateway's run is in the database. A run that does not find it ends, because its data in memory is old.
+ * - Transactions are serializable. What is right for one gateway after the other is right for gateways at once.
+ * - A query settles once everything that it may have seen is on the disk (see GroupCommit). Another gateway may have
+ *   committed it.
  *
  * Tried and failed. A gateway counted its own session, which hung at the server, as another gateway, and ended. So
  * OwnSessions knows all sessions of this run.
  */
 export function postgresDatabase(databaseUrl: string, { guard, time, log, sharing }: PostgresParts): PostgresDatabase {
   const name = nameOf(databaseUrl);
-  const holder = new LockHolder(name);
+  const holder = new LockHolder(name, sharing);
   const own = new OwnSessions();
   const server = new ServerIdentity(name, log);
   const closing = new AbortController();
@@ -127,7 +134,7 @@ export function postgresDatabase(databaseUrl: string, { guard, time, log, sharin
     connect: async () => {
       holder.assertHolder();
       const client = await writer.connect();
-      return holder.registered ? counted(client, commits) : client;
+      return holder.registered ? counted(client, commits, sharing !== undefined) : client;
     },
     end: () => {
       closing.abort();
@@ -153,7 +160,7 @@ export function postgresDatabase(databaseUrl: string, { guard, time, log, sharin
 
 function configOf(databaseUrl: string, sockets: NamedSockets, sharing: StoreSharing | undefined): pg.ClientConfig {
   return {
-    connectionString: databaseUrl,
+    connectionString: sessionUrl(databaseUrl),
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
     query_timeout: ANSWER_TIMEOUT_MS,
     keepAlive: true,
@@ -204,16 +211,26 @@ function isAway(error: unknown): boolean {
   return /^E(?!RR_)/.test(systemCodeOf(error) ?? '') || /^Connection terminated|timeout/.test(reasonOf(error));
 }
 
-/** Counts a turn on the writing connection. */
-function counted(client: PostgresPoolClient, commits: GroupCommit): PostgresPoolClient {
+/**
+ * Counts a turn on the writing connection. Repeats a statement that conflicts with a transaction of another gateway, but
+ * not within a transaction, which the caller must repeat from its start (see `transact`).
+ */
+function counted(client: PostgresPoolClient, commits: GroupCommit, isShared: boolean): PostgresPoolClient {
   const turn = commits.begin();
   let mayWrite = false;
-  const query = (text: string, parameters: readonly unknown[]) => {
+  let isInTransaction = false;
+  const query = async (text: string, parameters: readonly unknown[]) => {
     mayWrite ||= !READS_ONLY.test(text);
-    return client.query(text, parameters);
+    isInTransaction ||= BEGINS.test(text);
+    const ask = () => client.query(text, [...parameters]);
+    const answer = await (isInTransaction ? ask() : repeated(ask));
+    if (ENDS.test(text)) isInTransaction = false;
+    if (text === 'rollback') mayWrite = false;
+    return answer;
   };
   const release = () => {
     if (mayWrite) commits.written(turn);
+    else if (isShared) commits.seen(turn);
     client.release();
   };
   // The dialect uses no cursor, so this is the only form of query.
