@@ -1,5 +1,6 @@
 import { onTestFinished } from 'vitest';
 import { signedConnections } from '../../src/gateway/boxes/connection.ts';
+import { HttpStreams } from '../../src/gateway/boxes/http-streams.ts';
 import { Hub } from '../../src/gateway/boxes/hub.ts';
 import { MessageSigner } from '../../src/gateway/boxes/message-signer.ts';
 import type { Metrics } from '../../src/gateway/common/metrics.ts';
@@ -40,13 +41,14 @@ export async function boxesOverHttp(world: World, stored: Stored) {
   const signer = await MessageSigner.open(world, stored, hub);
   const wire = { hub, connect: signedConnections(world, signer), signer };
   const app = createApp(world.log, world.clock);
-  const endStreams = boxRoutes(app, world, stored, wire);
+  const streams = new HttpStreams(world, wire);
+  const endStreams = boxRoutes(app, world, stored, { wire, streams });
   const origin = await app.listen({ host: '127.0.0.1', port: 0 });
   const close = async () => {
     endStreams();
     await app.close();
   };
-  return { hub, wire, origin, close };
+  return { hub, wire, streams, origin, close };
 }
 
 /** A gateway's world and store with one account, its boxes, and a partner whose callbacks nobody takes. */

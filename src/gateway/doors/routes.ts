@@ -35,7 +35,7 @@ export function registerRoutes(app: FastifyInstance, open: OpenGateway): () => v
   );
   app.register(async (scope) => {
     edges.boxRoutes(scope);
-    endStreams.push(boxRoutes(scope, world, stored, boxes.wire));
+    endStreams.push(boxRoutes(scope, world, stored, boxes));
   });
   app.register(
     async (scope) => {

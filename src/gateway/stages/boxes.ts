@@ -1,6 +1,7 @@
 import type { Clock } from '../../lib/clock.ts';
 import { signedConnections } from '../boxes/connection.ts';
 import type { Dialect } from '../boxes/dialect/dialect.ts';
+import { HttpStreams } from '../boxes/http-streams.ts';
 import { Hub } from '../boxes/hub.ts';
 import { MessageSigner } from '../boxes/message-signer.ts';
 import type { Mqtt } from '../boxes/mqtt.ts';
@@ -18,6 +19,8 @@ export interface Boxes {
   signer: MessageSigner;
   /** The parts that transports use: hub, connections and signer. */
   wire: BoxWire;
+  /** The streams of boxes over HTTP. */
+  streams: HttpStreams;
   /** Undefined without MQTT. */
   mqtt: Mqtt | undefined;
   /** Serves boxes of the public dialect. Undefined if there are none. */
@@ -36,6 +39,7 @@ export async function openBoxes(world: World, stored: Stored, edges: Edges): Pro
   opened.add('boxes', () => hub.close());
   const signer = await MessageSigner.open(world, stored, hub);
   const wire = { hub: edges.boxHub(hub), connect: edges.connect(signedConnections(world, signer)), signer };
+  const streams = new HttpStreams(world, wire);
   const dialect = await dialectOf(world, stored, wire, edges);
   const mqtt = await openMqtt(world, stored, wire, edges, dialect);
   const here = {
@@ -45,7 +49,7 @@ export async function openBoxes(world: World, stored: Stored, edges: Edges): Pro
   const everywhere = reachOver(place, here);
   const sessionCheck = new SessionCheck(world, stored, hub, here.expel);
   opened.add('check of sessions', () => sessionCheck.close());
-  return { hub, signer, wire, mqtt, dialect, here, everywhere, sessionCheck };
+  return { hub, signer, wire, streams, mqtt, dialect, here, everywhere, sessionCheck };
 }
 
 async function openMqtt(
