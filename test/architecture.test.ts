@@ -117,15 +117,12 @@ const FLOORS: Record<string, readonly (readonly string[])[]> = {
 const MAY_NAME_TRANSPORTS = [
   'device/agent/transports',
   ...['gateway/boxes/broker-client.ts', 'gateway/boxes/broker.ts', 'gateway/doors/box-routes.ts'],
-  ...['gateway/config/listeners-config.ts', 'gateway/config/mode.ts'],
+  ...['gateway/config/listeners-config.ts', 'gateway/config/mode.ts', 'gateway/faults/link-faults.ts'],
   'device/setup/configs.ts',
   'bench/judges',
 ];
-/** Doors: which page and list of the console has them, and which shards answer. */
-const MAY_NAME_FAULTS = [
-  ...['gateway/doors/page-files.ts', 'gateway/common/changes.ts'],
-  ...['gateway/cluster/destination.ts', 'gateway/cluster/merge.ts'],
-];
+/** Doors: which page and list of the console has them. */
+const MAY_NAME_FAULTS = ['gateway/doors/page-files.ts', 'gateway/common/changes.ts'];
 /** The agent's composition roots: its option for faults, and who puts them, or none, around the parts. */
 const MAY_INJECT = ['agent.ts', 'config.ts', 'setup.ts', 'setup/setup-screen.ts', 'world.ts'];
 const FLOORS_MAX = 12;
@@ -199,7 +196,9 @@ describe('the house', () => {
     const importers = [...graph].filter(
       ([file, targets]) => !file.startsWith(faults) && targets.some((target) => target.startsWith(faults)),
     );
-    const stages = ['boxes', 'doors', 'money', 'open-gateway', 'world'].map((it) => `gateway/stages/${it}.ts`);
+    const stages = ['boxes', 'doors', 'hearing', 'money', 'open-gateway', 'world'].map(
+      (it) => `gateway/stages/${it}.ts`,
+    );
     expect(importers.map(([file]) => relative(src, file)).toSorted()).toEqual(stages);
     // Their code is loaded only in a sandbox.
     const loading = importers.filter(([file]) => staticImportsOf(file).some((target) => target.startsWith(faults)));

@@ -6,8 +6,7 @@ type Done = (error: Error | null, body?: Buffer) => void;
 
 /**
  * Parses the body of a request for Fastify (PROTOCOL.md, clause ERR-9): removes its `Content-Encoding` and reads at
- * most the `bodyLimit` of its route. Afterwards the headers describe the plain body, for the next reader, such as a
- * shard. Errors have a `statusCode`: 413 for a body that is too long, 400 for one that is cut off or does not match its
+ * most the `bodyLimit` of its route. Afterwards the headers describe the plain body, for its next reader. Errors have a `statusCode`: 413 for a body that is too long, 400 for one that is cut off or does not match its
  * encoding, 415 for an unknown encoding.
  */
 export function takeBytes({ headers, routeOptions }: FastifyRequest, payload: NodeJS.ReadableStream, done: Done): void {

@@ -54,8 +54,8 @@ function open() {
     said,
     posted,
     heard,
-    order: (order: FaultOrder): string => {
-      const ordered = faults.order(order);
+    order: async (order: FaultOrder): Promise<string> => {
+      const ordered = await faults.order(order);
       if (!ordered.ok) throw new Error(ordered.reason);
       return ordered.value.id;
     },
@@ -86,13 +86,13 @@ const NAMES = ['A', 'B', 'C', 'D', 'E'];
 describe('what a fault holds back', () => {
   it.each(['box-slow', 'push-late'] as const)('FLT-11 %s: goes at its end at once, in order', async (fault) => {
     const { order, connection, said, standing, clock, faults, settle } = open();
-    const id = order({ fault, seconds: 600, times: NAMES.length });
+    const id = await order({ fault, seconds: 600, times: NAMES.length });
     for (const name of NAMES) connection.send(show(name));
     connection.send(show('next'));
     await clock.advance(599_000);
     expect(said).toEqual(['next']);
     expect(standing()).toEqual([[fault, NAMES.length]]);
-    expect(faults.end(id)).toBe(true);
+    expect(await faults.end(id)).toBe(true);
     await settle();
     expect(said).toEqual(['next', ...NAMES]);
     expect([standing(), clock.sleeping()]).toEqual([[], []]);
@@ -100,13 +100,13 @@ describe('what a fault holds back', () => {
 
   it('FLT-11 held messages go in the order in which they were held, whichever faults hold them', async () => {
     const { order, connection, said, clock, faults, settle } = open();
-    order({ fault: 'box-slow', content: 'B', seconds: 600 });
-    order({ fault: 'push-late', content: 'A', seconds: 5 });
-    order({ fault: 'box-slow', content: 'A', seconds: 600 });
-    order({ fault: 'push-late', content: 'C', seconds: 700 });
-    order({ fault: 'link-slow', seconds: 600 });
+    await order({ fault: 'box-slow', content: 'B', seconds: 600 });
+    await order({ fault: 'push-late', content: 'A', seconds: 5 });
+    await order({ fault: 'box-slow', content: 'A', seconds: 600 });
+    await order({ fault: 'push-late', content: 'C', seconds: 700 });
+    await order({ fault: 'link-slow', seconds: 600 });
     for (const name of ['A', 'B', 'C']) connection.send(show(name));
-    faults.endAll();
+    await faults.endAll();
     await settle();
     expect(said).toEqual(['A', 'B', 'C']);
     expect(clock.sleeping()).toEqual([]);
@@ -114,10 +114,10 @@ describe('what a fault holds back', () => {
 
   it('FLT-11 a message that two faults hold goes on when both have ended', async () => {
     const { order, connection, said, faults, settle, clock } = open();
-    const late = order({ fault: 'push-late', seconds: 600 });
-    order({ fault: 'box-slow', seconds: 600 });
+    const late = await order({ fault: 'push-late', seconds: 600 });
+    await order({ fault: 'box-slow', seconds: 600 });
     connection.send(show('A'));
-    faults.end(late);
+    await faults.end(late);
     await settle();
     expect(said).toEqual([]);
     await clock.advance(600_000 + DEADLINE_MS + 600_000);
@@ -127,7 +127,7 @@ describe('what a fault holds back', () => {
 
   it('FLT-11 a fault that has happened as often as it was to stands until it holds nothing', async () => {
     const { order, connection, said, standing, clock } = open();
-    order({ fault: 'box-slow', seconds: 2 });
+    await order({ fault: 'box-slow', seconds: 2 });
     connection.send(show('A'));
     connection.send(show('B'));
     expect(said).toEqual(['B']);
@@ -139,18 +139,18 @@ describe('what a fault holds back', () => {
 
   it('FLT-11 push-swapped: the push goes at its end, although no message has followed it', async () => {
     const { order, connection, said, standing, faults, settle, clock } = open();
-    const id = order({ fault: 'push-swapped' });
+    const id = await order({ fault: 'push-swapped' });
     connection.send(show('A'));
     await clock.advance(DEADLINE_MS);
     expect([said, standing()]).toEqual([[], [['push-swapped', 1]]]);
-    faults.end(id);
+    await faults.end(id);
     await settle();
     expect([said, clock.sleeping()]).toEqual([['A'], []]);
   });
 
   it('FLT-6 push-swapped several times: each goes after the next one, which is none of them', async () => {
     const { order, connection, said, standing, settle } = open();
-    order({ fault: 'push-swapped', times: 2 });
+    await order({ fault: 'push-swapped', times: 2 });
     for (const name of ['A', 'B', 'C', 'D', 'E']) connection.send(show(name));
     await settle();
     expect(said).toEqual(['B', 'A', 'D', 'C', 'E']);
@@ -159,7 +159,7 @@ describe('what a fault holds back', () => {
 
   it('FLT-6 push-swapped: a push that nothing follows for two deadlines is held no longer', async () => {
     const { order, connection, said, standing, clock } = open();
-    order({ fault: 'push-swapped' });
+    await order({ fault: 'push-swapped' });
     connection.send(show('A'));
     await clock.advance(2 * DEADLINE_MS);
     expect([said, standing()]).toEqual([['A'], []]);
@@ -167,22 +167,22 @@ describe('what a fault holds back', () => {
 
   it('FLT-11 link-slow: messages both ways go at its end, in order', async () => {
     const { order, connection, said, faults, settle, clock } = open();
-    order({ fault: 'link-slow', seconds: 600, seed: 5 });
+    await order({ fault: 'link-slow', seconds: 600, seed: 5 });
     for (const name of NAMES) connection.send(show(name));
     await settle();
     expect(said).toEqual([]);
-    faults.endAll();
+    await faults.endAll();
     await settle();
     expect([said, clock.sleeping()]).toEqual([NAMES, []]);
   });
 
   it('FLT-11 sync-late: callbacks go at its end at once, in order', async () => {
     const { order, call, posted, heard, standing, faults, settle, clock } = open();
-    order({ fault: 'sync-late', seconds: 600, times: NAMES.length });
+    await order({ fault: 'sync-late', seconds: 600, times: NAMES.length });
     for (const name of NAMES) call(name);
     await clock.advance(599_000);
     expect([posted, standing()]).toEqual([[], [['sync-late', NAMES.length]]]);
-    faults.endAll();
+    await faults.endAll();
     await settle();
     expect(posted).toEqual(NAMES);
     expect(heard).toEqual(NAMES.map((it) => `${it} delivered`));
@@ -191,18 +191,18 @@ describe('what a fault holds back', () => {
 
   it('FLT-11 sync-swapped: the callback goes at its end, although no other has followed it', async () => {
     const { order, call, posted, standing, faults, settle } = open();
-    order({ fault: 'sync-swapped' });
+    await order({ fault: 'sync-swapped' });
     call('A');
     await settle();
     expect([posted, standing()]).toEqual([[], [['sync-swapped', 1]]]);
-    faults.endAll();
+    await faults.endAll();
     await settle();
     expect(posted).toEqual(['A']);
   });
 
   it('FLT-8 sync-swapped several times: each goes after the next one, which is none of them', async () => {
     const { order, call, posted, standing, settle } = open();
-    order({ fault: 'sync-swapped', times: 2 });
+    await order({ fault: 'sync-swapped', times: 2 });
     for (const name of ['A', 'B', 'C', 'D', 'E']) {
       call(name);
       await settle();
@@ -213,11 +213,11 @@ describe('what a fault holds back', () => {
 
   it('FLT-11 partner-never: the answer is heard at its end', async () => {
     const { order, call, heard, standing, faults, settle } = open();
-    order({ fault: 'partner-never' });
+    await order({ fault: 'partner-never' });
     call('A');
     await settle();
     expect([heard, standing()]).toEqual([[], [['partner-never', 1]]]);
-    faults.endAll();
+    await faults.endAll();
     await settle();
     expect(heard).toEqual(['A delivered']);
   });
@@ -229,21 +229,21 @@ describe('what a fault holds back', () => {
     call(sync);
     await clock.advance(1_000);
     expect([said, posted, standing()]).toEqual([[], [], []]);
-    faults.endAll();
+    await faults.endAll();
     await settle();
     expect([said, posted, clock.sleeping()]).toEqual([[push], [sync], []]);
   });
 
   it('FLT-11 faults hold no more than 10,000 messages: one more has the oldest go on', async () => {
     const { order, connection, said, standing, settle, clock } = open();
-    order({ fault: 'box-slow', seconds: 600, times: 10_000 });
+    await order({ fault: 'box-slow', seconds: 600, times: 10_000 });
     const [first, second, push] = [show('first'), show('second'), show('more')];
     connection.send(first);
     connection.send(second);
     for (let n = 2; n < 10_000; n += 1) connection.send(push);
     await settle();
     expect(said).toEqual([]);
-    order({ fault: 'box-slow', seconds: 600 });
+    await order({ fault: 'box-slow', seconds: 600 });
     connection.send(push);
     await settle();
     expect(said).toEqual(['first']);
@@ -257,9 +257,9 @@ describe('what a fault holds back', () => {
 
   it('FLT-11 held messages are dropped where the gateway stops, and leave no wait', async () => {
     const { order, connection, call, said, faults, settle, clock } = open();
-    order({ fault: 'push-late', seconds: 600 });
-    order({ fault: 'push-swapped', content: 'B' });
-    order({ fault: 'sync-late', seconds: 600 });
+    await order({ fault: 'push-late', seconds: 600 });
+    await order({ fault: 'push-swapped', content: 'B' });
+    await order({ fault: 'sync-late', seconds: 600 });
     connection.send(show('A'));
     connection.send(show('B'));
     call('C');
@@ -299,7 +299,7 @@ it('FLT-11 a gateway that stops in the midst of faults answers who waits, tells 
 describe('held connections', () => {
   it('FLT-9 messages of a held connection that wait to be posted are forgotten with it', async () => {
     const { faults, links, order } = open();
-    order({ fault: 'half-open', seconds: 600 });
+    await order({ fault: 'half-open', seconds: 600 });
     const [given, kept] = [new Socket(), new Socket()];
     let passed = '';
     const waits = [
@@ -313,14 +313,14 @@ describe('held connections', () => {
     given.destroy();
     await waits[0];
     expect(passed).toBe('given up ');
-    faults.endAll();
+    await faults.endAll();
     await waits[1];
     expect([given, kept].map((it) => it.listenerCount('close'))).toEqual([0, 0]);
   });
 
-  it('FLT-9 a box has no more than 16 held connections: one more ends the oldest', () => {
+  it('FLT-9 a box has no more than 16 held connections: one more ends the oldest', async () => {
     const { faults, links } = open();
-    faults.order({ fault: 'half-open', seconds: 600 });
+    await faults.order({ fault: 'half-open', seconds: 600 });
     const sockets = Array.from({ length: 17 }, () => new Socket());
     for (const socket of sockets) links.connected(BOX, socket)();
     const isHeld = (socket: Socket) => Object.hasOwn(socket, 'destroy');
@@ -329,7 +329,7 @@ describe('held connections', () => {
       sockets.map((_, n) => n > 0),
       sockets.map((_, n) => n === 0),
     ]);
-    faults.endAll();
+    await faults.endAll();
     expect(sockets.filter((it) => isHeld(it) || isCut(it))).toEqual([sockets[0]]);
   });
 });

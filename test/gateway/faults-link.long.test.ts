@@ -130,7 +130,7 @@ it('FLT-9 half-open over http: what the box posts waits too', async () => {
 
 it('FLT-9 link-slow: each message takes up to a second, and none overtakes another', async () => {
   const { clock, faults, links, connectBox } = faultsOnly();
-  expect(faults.order({ fault: 'link-slow', seed: 5 }).ok).toBe(true);
+  expect((await faults.order({ fault: 'link-slow', seed: 5 })).ok).toBe(true);
   const down: number[] = [];
   const up: number[] = [];
   const connection = connectBox(({ sentAtMs }) => down.push(sentAtMs));

@@ -230,8 +230,9 @@ export function faultsOnly() {
   const world = worldOf({ config, clock });
   const stored = storedOf({ directory: directoryOf(config) });
   const faults = new Faults(world);
-  const links = new LinkFaults(world, faults, async () => undefined);
-  const edge = { faults, latePayments: new LatePayments(), resendCallback: async () => undefined };
+  const nothing = async () => undefined;
+  const edge = { faults, latePayments: new LatePayments(), resendCallback: nothing, payPush: nothing };
+  const links = new LinkFaults(world, edge);
   const withFaults = (make: MakeAttempt) => withCallbackFaults(make, world, stored, edge);
   const socket = { transport: 'mqtt', problem: () => undefined, send: () => undefined, end: () => undefined } as const;
   /** A connection to box 1 with faults on it, and what is sent over it. */

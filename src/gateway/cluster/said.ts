@@ -1,5 +1,4 @@
 import { z } from 'zod';
-import { faultOrder } from '../../protocol/faults.ts';
 import { TOPICS } from '../common/changes.ts';
 import type { Ask } from '../common/place.ts';
 
@@ -13,9 +12,7 @@ export const news = z.discriminatedUnion('about', [
   z.object({ about: z.literal('renew'), box: z.string(), reason }),
   z.object({ about: z.literal('expel'), box: z.string(), reason, disabled: z.boolean() }),
   z.object({ about: z.literal('credit-lost'), source: z.string() }),
-  z.object({ about: z.literal('fault'), id: z.string(), order: faultOrder }),
-  z.object({ about: z.literal('fault-ended'), id: z.string().nullable() }),
-  z.object({ about: z.literal('occurrence'), id: z.string(), by: z.string(), times: z.int() }),
+  z.object({ about: z.literal('edges'), text: z.string() }),
 ]);
 export const toldNews = z.object({ by: z.string(), news });
 

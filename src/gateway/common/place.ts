@@ -1,6 +1,5 @@
 import type { Clock } from '../../lib/clock.ts';
 import type { PayboxError } from '../../lib/errors.ts';
-import type { FaultOrder } from '../../protocol/faults.ts';
 import type { ShowBody } from '../../protocol/messages.ts';
 import type { DatabaseClock } from '../store/engines/database-clock.ts';
 import type { StoreSharing } from '../store/engines/store-sharing.ts';
@@ -20,12 +19,8 @@ export type News =
   | { about: 'expel'; box: string; reason: string; disabled: boolean }
   /** A credit of this source was not stored, so its list must be read soon. */
   | { about: 'credit-lost'; source: string }
-  /** A fault was ordered at one gateway. It happens at all of them under this id. */
-  | { about: 'fault'; id: string; order: FaultOrder }
-  /** A fault was ended. Without an id, all faults were. */
-  | { about: 'fault-ended'; id: string | null }
-  /** Run `by` reports occurrences of the fault with this id. */
-  | { about: 'occurrence'; id: string; by: string; times: number };
+  /** The edges of one gateway send this text to those of the others. Only they can read it. */
+  | { about: 'edges'; text: string };
 
 /** A hint spares another gateway a wait. It may be lost or doubled: what it says is in the rows, too. */
 export type Hint =
@@ -192,6 +187,11 @@ export function placeAlone(run: string): Place {
     ask: async () => undefined,
     others: () => [],
   };
+}
+
+/** Tells news. Rejects if the other gateways will never hear it. */
+export async function mustTell(place: Pick<Place, 'tell'>, news: News): Promise<void> {
+  if (!(await place.tell(news))) throw new Error('the other gateways could not be told');
 }
 
 /** The answer to a question about a box that is not here any more. */

@@ -18,7 +18,7 @@ import { acceptProxyHeaders } from '../../lib/proxy-protocol.ts';
 import { takeBytes } from '../../lib/request-body.ts';
 import { LIMITS } from '../../protocol/fields.ts';
 import { PATHS } from '../../protocol/http-api.ts';
-import { addressOf, carry } from '../access/carried.ts';
+import { addressOf, nameCaller } from '../access/carried.ts';
 import { answerRefusal, pathOf } from '../access/requests.ts';
 import { isPlainPath, isPlainQuery, plainTarget } from './target.ts';
 
@@ -101,7 +101,7 @@ export function createApp(
 function nameCallers(app: FastifyInstance, callers: Callers): void {
   app.server.prependListener('request', (request) => {
     const address = callers.ofPassedOn(request);
-    if (address !== undefined) carry(request, { body: undefined, address });
+    if (address !== undefined) nameCaller(request, address);
   });
 }
 

@@ -3,8 +3,9 @@ import { seededRandom } from '../../lib/random.ts';
 import { type ActiveFaultView, type FaultName, type FaultOrder, faultKind } from '../../protocol/faults.ts';
 import type { World } from '../common/world.ts';
 import { DelayQueue, type Wait } from './delay-queue.ts';
+import { asNews, type FaultNews } from './fault-news.ts';
 
-/** Several occurrences of a lasting fault within this time are sent to the other shards together. */
+/** Several occurrences of a lasting fault within this time are sent to the other gateways together. */
 const TELL_TOGETHER_MS = 250;
 
 /** A call, push, payment, callback or message that a fault can happen to. */
@@ -18,6 +19,8 @@ export interface Subject {
 
 /** One occurrence of a fault. */
 export interface Occurrence {
+  /** The id of the active fault. Null if a content has ordered it. */
+  id: string | null;
   /** How long the fault lasts or delays: as ordered, or the default of the fault. */
   seconds: number | undefined;
   /** A random number in [0, 1). */
@@ -50,14 +53,16 @@ interface ActiveFault {
   seconds: number | undefined;
   happened: number;
   timesMax: number;
-  /** The number of delays by this fault that have not ended. */
+  /** The number of delays by this fault that have not ended here, and by run at the other gateways. */
   delaysOpen: number;
+  delaysElsewhere: Map<string, number>;
   random: Random;
   over: AbortController;
-  /** `isShared`: all shards have the fault. `unsent`: occurrences here that the other shards do not know yet. */
-  isShared: boolean;
+  /** Occurrences here that the other gateways do not know yet. */
   unsent: number;
 }
+
+type OccurrenceNews = Extract<FaultNews, { about: 'occurrence' }>;
 
 /**
  * Holds the active faults of this gateway, in memory only: a restart ends them (PROTOCOL.md, clauses FLT-2 to FLT-4). A
@@ -77,24 +82,24 @@ export class ActiveFaults {
     return this.#active.size;
   }
 
-  order(order: FaultOrder, sharedId?: string): OrderedFault {
-    const { clock, random, log } = this.#world;
+  order(order: FaultOrder, id: string): OrderedFault {
+    const { clock, log } = this.#world;
     const { timing, seconds: usual } = faultKind(order.fault);
     const lastsSeconds =
       timing === 'late' ? undefined : (order.seconds ?? (order.times === undefined ? usual : undefined));
     const active: ActiveFault = {
-      id: sharedId ?? random.uuid(),
+      id,
       order,
       seconds: order.seconds ?? usual,
       happened: 0,
       timesMax: order.times ?? (lastsSeconds === undefined ? 1 : Number.POSITIVE_INFINITY),
       delaysOpen: 0,
+      delaysElsewhere: new Map(),
       random: seededRandom(order.seed ?? 0),
       over: new AbortController(),
-      isShared: sharedId !== undefined && timing !== 'state',
       unsent: 0,
     };
-    const { id, over } = active;
+    const { over } = active;
     this.#active.set(id, active);
     if (lastsSeconds !== undefined) void clock.sleep(lastsSeconds * 1000, over.signal).then(() => this.end(id));
     log.info('fault-ordered', { fault: order.fault, id, box: order.box, content: order.content });
@@ -112,6 +117,7 @@ export class ActiveFaults {
       fraction: active.random.fraction,
       happens: (boxes = []) => {
         if (over.signal.aborted || !this.#happens(active, boxes)) return false;
+        this.#tell(active, 1);
         this.#endIfDone(active);
         return true;
       },
@@ -123,8 +129,9 @@ export class ActiveFaults {
   take(fault: FaultName, subject: Subject): Occurrence | undefined {
     const active = this.#happening(fault, subject);
     if (active === undefined) return undefined;
+    this.#tell(active, 1);
     this.#endIfDone(active);
-    return { seconds: active.seconds, fraction: active.random.fraction };
+    return { id: active.id, seconds: active.seconds, fraction: active.random.fraction };
   }
 
   /** Does the same as `take` for a fault that delays something. */
@@ -132,27 +139,32 @@ export class ActiveFaults {
     const active = this.#happening(fault, subject);
     if (active === undefined) return undefined;
     active.delaysOpen += 1;
+    this.#tell(active, 1);
     const delayed = this.#delays.add(active, () => {
       active.delaysOpen -= 1;
+      this.#tell(active, 0);
       this.#endIfDone(active);
     });
-    return { seconds: active.seconds, fraction: active.random.fraction, delayed };
+    return { id: active.id, seconds: active.seconds, fraction: active.random.fraction, delayed };
   }
 
-  /** Begins a delay that a content has ordered, without an active fault. */
-  delayByContent(): Wait {
-    return this.#delays.add(undefined, () => undefined);
+  /** Begins a delay that the fault with this id has begun at another gateway, or that a content has ordered. */
+  delayFor(id: string | null): Wait {
+    return this.#delays.add(id === null ? undefined : this.#active.get(id), () => undefined);
   }
 
   list(): ActiveFaultView[] {
+    // A gateway that has ended delays nothing any more.
+    for (const active of [...this.#active.values()]) this.#endIfDone(active);
     return [...this.#active.values()].map(listedOf);
   }
 
-  /** Counts occurrences of a shared fault in another shard. */
-  happenedElsewhere(id: string, times: number): void {
+  /** Counts occurrences of a fault at another gateway. */
+  happenedElsewhere({ id, by, times, delays }: OccurrenceNews): void {
     const active = this.#active.get(id);
     if (active === undefined) return;
     active.happened += times;
+    active.delaysElsewhere.set(by, delays);
     this.#changed();
     this.#endIfDone(active);
   }
@@ -187,7 +199,9 @@ export class ActiveFaults {
   }
 
   #endIfDone(active: ActiveFault): void {
-    if (active.happened >= active.timesMax && active.delaysOpen === 0) this.#end(active);
+    const { happened, timesMax, delaysOpen, delaysElsewhere } = active;
+    if (happened < timesMax || delaysOpen > 0) return;
+    if (!this.#world.place.others().some((run) => (delaysElsewhere.get(run) ?? 0) > 0)) this.#end(active);
   }
 
   #happening(fault: FaultName, { boxes, content }: Subject): ActiveFault | undefined {
@@ -207,7 +221,6 @@ export class ActiveFaults {
     active.happened += 1;
     this.#world.log.warn('fault-triggered', { fault: order.fault, id, boxes: boxes.join(' ') });
     this.#changed();
-    if (active.isShared) this.#tellShards(active);
     return true;
   }
 
@@ -215,17 +228,21 @@ export class ActiveFaults {
     this.#world.changes.publish('faults');
   }
 
-  #tellShards(active: ActiveFault): void {
+  /** Tells the other gateways how often a fault has happened here, and what it still delays. */
+  #tell(active: ActiveFault, times: number): void {
     const { clock, place } = this.#world;
+    // A state happens at each gateway by itself.
+    if (faultKind(active.order.fault).timing === 'state') return;
     const tell = () => {
-      void place.tell({ about: 'occurrence', id: active.id, by: place.run, times: active.unsent });
+      const { id, unsent, delaysOpen: delays } = active;
       active.unsent = 0;
+      void place.tell(asNews({ about: 'occurrence', id, by: place.run, times: unsent, delays }));
     };
-    active.unsent += 1;
-    // A fault with a limit is sent at once, because other shards must not continue with a used-up fault. A lasting
+    active.unsent += times;
+    // A fault with a limit is sent at once, because other gateways must not continue with a used-up fault. A lasting
     // fault sends only its count, so that can wait.
     if (Number.isFinite(active.timesMax)) tell();
-    else if (active.unsent === 1) void clock.sleep(TELL_TOGETHER_MS).then(tell);
+    else if (times > 0 && active.unsent === times) void clock.sleep(TELL_TOGETHER_MS, active.over.signal).then(tell);
   }
 }
 

@@ -18,8 +18,8 @@ import type { PushHub } from '../partner/service.ts';
  * can be injected without any part knowing about them. The composition root calls these methods.
  */
 export interface Edges {
-  /** Called when a fault that all shards of a cluster have under this id has happened in another shard. */
-  happenedElsewhere(id: string, times: number): void;
+  /** Called with what the edges of another gateway have sent. Throws if that gateway is of another version. */
+  hear(text: string): void;
   /** Returns more routes below `/_mock`. */
   mockRoutes(stored: Stored): Promise<OwnRoute[]>;
   tokens(tokens: Tokens): Tokens;

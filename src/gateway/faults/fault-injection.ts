@@ -4,6 +4,7 @@ import { startKillable } from './broker-faults.ts';
 import { withCallbackFaults } from './callback-faults.ts';
 import { SettableClock, skewByFault } from './clock-faults.ts';
 import type { Edges, FaultTargets } from './edges.ts';
+import { faultNewsIn } from './fault-news.ts';
 import { Faults } from './faults.ts';
 import { LinkFaults } from './link-faults.ts';
 import { LatePayments, withPaymentFaults } from './payment-faults.ts';
@@ -21,8 +22,8 @@ export function injectFaults(world: World, clock: SettableClock): Edges {
   let targets: FaultTargets = { payPush: async () => undefined, resendCallback: async () => undefined };
   const resendCallback = (id: string) => targets.resendCallback(id);
   const faults = new Faults(world);
-  const links = new LinkFaults(world, faults, (pushId) => targets.payPush(pushId));
   const latePayments = new LatePayments();
+  const links = new LinkFaults(world, { faults, latePayments, payPush: (pushId) => targets.payPush(pushId) });
   const expirable = new ExpirableTokens();
   skewByFault(clock, faults);
   faults.onOrder('broker-killed', {
@@ -30,7 +31,12 @@ export function injectFaults(world: World, clock: SettableClock): Edges {
     begin: () => undefined,
   });
   return {
-    happenedElsewhere: (id, times) => faults.happenedElsewhere(id, times),
+    hear: (text) => {
+      const news = faultNewsIn(text);
+      if (news.about === 'token-expired') expirable.expire(news.sha256);
+      else if (news.about === 'late-payment') latePayments.add(news.payment, faults.delayFor(news.id)(news.ms));
+      else faults.hear(news);
+    },
     mockRoutes: async (stored) => faultRoutes(stored, faults),
     tokens: (tokens) => expirable.wrap(tokens),
     partnerRoutes: async (scope, stored) => {

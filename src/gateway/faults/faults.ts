@@ -12,6 +12,7 @@ import {
   magicContent,
 } from '../../protocol/faults.ts';
 import type { Directory } from '../common/directory.ts';
+import { mustTell, type SessionElsewhere } from '../common/place.ts';
 import { accept, type Result, refuse } from '../common/result.ts';
 import type { World } from '../common/world.ts';
 import {
@@ -21,12 +22,19 @@ import {
   type OrderedFault,
   type Subject,
 } from './active-faults.ts';
+import type { Wait } from './delay-queue.ts';
+import { asNews, type FaultNews } from './fault-news.ts';
 import type { FaultOrders, OfferedFault } from './routes.ts';
+
+/** The sessions that other gateways hold, by box. */
+export type Elsewhere = ReadonlyMap<string, Pick<SessionElsewhere, 'transport'>>;
+
+type OrderNews = Extract<FaultNews, { about: 'order' | 'end' | 'occurrence' }>;
 
 /** The effect of a fault that begins when it is ordered. */
 export interface Effect {
   /** Returns why the fault cannot be ordered. Undefined if it can. */
-  problem?(order: FaultOrder): string | undefined;
+  problem?(order: FaultOrder, elsewhere: Elsewhere): string | undefined;
   begin(ordered: OrderedFault): void;
 }
 
@@ -72,36 +80,57 @@ export class Faults implements FaultOrders {
     return this.#active.list();
   }
 
-  order(order: FaultOrder, sharedId?: string): Result<ActiveFaultView> {
-    const known = this.active().find(({ id }) => id === sharedId);
-    if (known !== undefined) return accept(known);
-    const effect = this.#effects.get(order.fault);
-    const problem = problemOf(order) ?? effect?.problem?.(order);
+  async order(order: FaultOrder): Promise<Result<ActiveFaultView>> {
+    const { place, random } = this.#world;
+    const problem = this.#problem(order, await place.allElsewhere(order.box === undefined ? [] : [order.box]));
     if (problem !== undefined) return refuse('E46', problem);
-    if (this.#active.size >= ACTIVE_FAULTS_MAX) {
-      return refuse(
-        'E46',
-        `${ACTIVE_FAULTS_MAX} faults are active, which is the limit: end some with DELETE /_mock/faults`,
-      );
-    }
+    const id = random.uuid();
+    // The news of an occurrence here follows this news.
+    const told = mustTell(place, asNews({ about: 'order', id, order }));
+    const ordered = this.#begin(order, id);
+    await told.catch((error: unknown) => {
+      this.#active.end(id);
+      throw error;
+    });
+    return accept(ordered);
+  }
+
+  #problem(order: FaultOrder, elsewhere: Elsewhere): string | undefined {
+    const problem = problemOf(order) ?? this.#effects.get(order.fault)?.problem?.(order, elsewhere);
+    if (problem !== undefined || this.#active.size < ACTIVE_FAULTS_MAX) return problem;
+    return `${ACTIVE_FAULTS_MAX} faults are active, which is the limit: end some with DELETE /_mock/faults`;
+  }
+
+  #begin(order: FaultOrder, id: string): ActiveFaultView {
     const { times, ...once } = order;
     const isState = faultKind(order.fault).timing === 'state';
-    const ordered = this.#active.order(isState ? once : order, sharedId);
+    const ordered = this.#active.order(isState ? once : order, id);
     // A state happens at once or never. Other faults happen at the next opportunity.
-    if (isState && !ordered.happens()) this.end(ordered.id);
-    else effect?.begin(ordered);
-    return accept(ordered.listed());
+    if (isState && !ordered.happens()) this.#active.end(id);
+    else this.#effects.get(order.fault)?.begin(ordered);
+    return ordered.listed();
+  }
+
+  /** Does what has been ordered, or has happened, at another gateway. */
+  hear(news: OrderNews): void {
+    const active = this.#active;
+    if (news.about === 'occurrence') active.happenedElsewhere(news);
+    else if (news.about === 'order') this.#begin(news.order, news.id);
+    else if (news.id === null) active.endAll();
+    else active.end(news.id);
   }
 
   /**
    * Returns why a content that asks for a fault orders none, with the contents that order one. Undefined for any other
    * content (clause FLT-12).
    */
-  contentProblem({ content = '', boxes }: Subject): string | undefined {
+  async contentProblem({ content = '', boxes }: Subject): Promise<string | undefined> {
     if (content !== MAGIC_WORD && !content.startsWith(MAGIC_PREFIX)) return undefined;
     const fault = faultOfContent(content);
-    if (fault !== undefined && this.#isPossible(fault, boxes)) return undefined;
-    const possible = FAULT_NAMES.filter((name) => faultKind(name).place !== 'box' && this.#isPossible(name, boxes));
+    const elsewhere = await this.#world.place.allElsewhere(boxes);
+    const isPossible = (name: FaultName) => this.#isPossible(name, boxes, elsewhere);
+    if (fault !== undefined && isPossible(fault)) return undefined;
+    const possible = FAULT_NAMES.filter((name) => faultKind(name).place !== 'box' && isPossible(name));
     const problem =
       fault === undefined ? 'no content orders this fault' : `${fault} is for admins only, or not possible here`;
     return `content: ${problem}; expected one of ${possible.map(magicContent).join(', ')}`;
@@ -122,33 +151,44 @@ export class Faults implements FaultOrders {
     const active = this.#active.delay(fault, subject);
     if (active !== undefined) return active;
     const magic = this.#magic(fault, subject);
-    return magic && { ...magic, delayed: this.#active.delayByContent() };
+    return magic && { ...magic, delayed: this.delayFor(null) };
   }
 
-  /** Orders the link fault that the content of a push names, if any. */
+  /** Begins a delay that the fault with this id has begun at another gateway, or that a content has ordered. */
+  delayFor(id: string | null): Wait {
+    return this.#active.delayFor(id);
+  }
+
+  /** Orders the link fault that the content of a push names, if any. The box must be connected here. */
   orderByContent(box: string, content: string): void {
     const fault = faultOfContent(content);
     if (fault === undefined || faultKind(fault).place !== 'link') return;
     const order = faultKind(fault).isOfAll ? { fault } : { fault, box };
     // Repeated pushes must not fill the list of faults.
     if (this.active().some((it) => it.fault === fault && it.box === order.box)) return;
-    const result = this.#isByContent(fault)
-      ? this.order(order)
-      : refuse('E46', `${fault} happens to every partner: an admin orders it at /_mock/faults`);
-    if (!result.ok) this.#world.log.warn('fault-refused', { fault, box, reason: result.reason });
+    const { log, place, random } = this.#world;
+    const reason = this.#isByContent(fault)
+      ? this.#problem(order, new Map())
+      : `${fault} happens to every partner: an admin orders it at /_mock/faults`;
+    if (reason !== undefined) {
+      log.warn('fault-refused', { fault, box, reason });
+      return;
+    }
+    const id = random.uuid();
+    // The push does not wait for this.
+    void place.tell(asNews({ about: 'order', id, order }));
+    this.#begin(order, id);
   }
 
-  happenedElsewhere(id: string, times: number): void {
-    this.#active.happenedElsewhere(id, times);
+  async end(id: string): Promise<boolean> {
+    if (!this.#active.end(id)) return false;
+    await mustTell(this.#world.place, asNews({ about: 'end', id }));
+    return true;
   }
 
-  /** Ends a fault and its delays. Returns whether it was active. */
-  end(id: string): boolean {
-    return this.#active.end(id);
-  }
-
-  endAll(): void {
+  async endAll(): Promise<void> {
     this.#active.endAll();
+    await mustTell(this.#world.place, asNews({ about: 'end', id: null }));
   }
 
   /** Ends all faults, and drops everything that they delay, because the gateway is stopping. */
@@ -161,17 +201,17 @@ export class Faults implements FaultOrders {
   }
 
   /** Returns whether a content can order a fault for one of these boxes. Some faults can be ordered only for all boxes. */
-  #isPossible(fault: FaultName, boxes: readonly string[]): boolean {
+  #isPossible(fault: FaultName, boxes: readonly string[], elsewhere: Elsewhere): boolean {
     const problem = this.#effects.get(fault)?.problem ?? (() => undefined);
     const isOfAll = faultKind(fault).isOfAll === true || boxes.length === 0;
     const orders = isOfAll ? [{ fault }] : boxes.map((box) => ({ fault, box }));
-    return this.#isByContent(fault) && orders.some((order) => problem(order) === undefined);
+    return this.#isByContent(fault) && orders.some((order) => problem(order, elsewhere) === undefined);
   }
 
   #magic(fault: FaultName, { boxes, content = '', isRepeated = false }: Subject): Occurrence | undefined {
     if (isRepeated || faultOfContent(content) !== fault) return undefined;
     this.#world.log.warn('fault-triggered', { fault, content, boxes: boxes.join(' ') });
-    return { seconds: faultKind(fault).seconds, fraction: seededRandom(0).fraction };
+    return { id: null, seconds: faultKind(fault).seconds, fraction: seededRandom(0).fraction };
   }
 }
 

@@ -9,8 +9,8 @@ import type { BoxConnection, BoxSocket, Connect } from '../boxes/connection.ts';
 import type { BoxHub } from '../boxes/wire.ts';
 import type { World } from '../common/world.ts';
 import type { OrderedFault } from './active-faults.ts';
-import type { Faults } from './faults.ts';
-import { FaultyConnection, type PayPush } from './push-faults.ts';
+import type { Elsewhere, Faults } from './faults.ts';
+import { FaultyConnection, type PushEdge } from './push-faults.ts';
 
 /** The time from a welcome to the next ordered cut, so that the box has registered. */
 const CUT_AFTER_MS = 1_000;
@@ -23,8 +23,8 @@ const HELD_SOCKETS_MAX = 16;
 /** Injects faults into the connections to boxes (PROTOCOL.md, clauses FLT-6 and FLT-9). */
 export class LinkFaults {
   readonly #world: World;
+  readonly #edge: PushEdge;
   readonly #faults: Faults;
-  readonly #payPush: PayPush;
   /** The sockets of the connected boxes. */
   readonly #sockets = new Map<string, Set<Socket>>();
   readonly #cuts = new Set<OrderedFault>();
@@ -34,11 +34,12 @@ export class LinkFaults {
   /** By box and direction. Settles once the last message has passed. */
   readonly #last = new Map<string, Promise<void>>();
 
-  constructor(world: World, faults: Faults, payPush: PayPush) {
+  constructor(world: World, edge: PushEdge) {
+    const { faults } = edge;
     this.#world = world;
+    this.#edge = edge;
     this.#faults = faults;
-    this.#payPush = payPush;
-    const problem = (order: FaultOrder) => this.#problem(order);
+    const problem = (order: FaultOrder, elsewhere: Elsewhere) => this.#problem(order, elsewhere);
     faults.onOrder('link-cut', { problem, begin: (ordered) => this.#beginCut(ordered) });
     faults.onOrder('half-open', { problem, begin: (ordered) => this.#beginHold(ordered) });
   }
@@ -47,13 +48,8 @@ export class LinkFaults {
   connect(connect: Connect): Connect {
     return (terminalCode, socket) => {
       const connection = connect(terminalCode, this.#sendingTwice(terminalCode, socket));
-      return new FaultyConnection(
-        terminalCode,
-        this.#slowConnection(terminalCode, connection),
-        this.#world,
-        this.#faults,
-        this.#payPush,
-      );
+      const slow = this.#slowConnection(terminalCode, connection);
+      return new FaultyConnection(terminalCode, slow, this.#world, this.#edge);
     };
   }
 
@@ -137,10 +133,10 @@ export class LinkFaults {
     }
   }
 
-  #problem({ fault, box }: FaultOrder): string | undefined {
+  #problem({ fault, box = '' }: FaultOrder, elsewhere: Elsewhere): string | undefined {
     // The gateway cannot reach the connections of boxes to somebody else's broker.
     const isBrokerForeign = this.#world.config.mqtt?.url !== undefined;
-    if (!isBrokerForeign || (box !== undefined && this.#sockets.has(box))) return undefined;
+    if (!isBrokerForeign || this.#sockets.has(box) || elsewhere.get(box)?.transport === 'http') return undefined;
     return `fault: ${fault} needs a box that is connected over HTTP, or the gateway's own broker, and the broker is another's`;
   }
 

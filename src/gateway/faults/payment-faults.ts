@@ -8,6 +8,7 @@ import {
   type PaymentHearers,
   type ReceivePayment,
 } from '../money/receive-payment.ts';
+import { asNews, type LatePayment } from './fault-news.ts';
 import type { Faults } from './faults.ts';
 
 const OTHER_VND = 1_000;
@@ -20,19 +21,12 @@ export function otherAmount(amount: number): number {
   return amount > OTHER_VND ? amount - OTHER_VND : amount + OTHER_VND;
 }
 
-/** The fields that a payment and its callback share before either has an id. */
-interface PaymentKey {
-  bankAccount: string;
-  content: string;
-  amount: number;
-}
-
 /** Holds the payments that boxes and partner receive late. Another payment with the same fields is then late too. */
 export class LatePayments {
   readonly #over = new Map<string, Promise<unknown>>();
 
   /** Delays the callback: the partner must not get it before `over` settles. */
-  add(payment: PaymentKey, over: Promise<unknown>): void {
+  add(payment: LatePayment, over: Promise<unknown>): void {
     const key = keyOf(payment);
     this.#over.set(key, over);
     void over.then(() => {
@@ -41,12 +35,12 @@ export class LatePayments {
   }
 
   /** Settles when the callback may be sent. Returns undefined if it may be sent at once. */
-  until(payment: PaymentKey): Promise<unknown> | undefined {
+  until(payment: LatePayment): Promise<unknown> | undefined {
     return this.#over.get(keyOf(payment));
   }
 }
 
-function keyOf({ bankAccount, content, amount }: PaymentKey): string {
+function keyOf({ bankAccount, content, amount }: LatePayment): string {
   return JSON.stringify([bankAccount, content, amount]);
 }
 
@@ -71,9 +65,13 @@ export function withPaymentFaults(
     if (happens('paid-twice')) await receive(incoming);
     const late = faults.delay('paid-late', subject);
     if (late === undefined) return receive(incoming);
-    const over = late.delayed((late.seconds ?? 0) * 1000);
+    const lateMs = (late.seconds ?? 0) * 1000;
+    const over = late.delayed(lateMs);
     const { bank_account: bankAccount, content, amount } = incoming.money;
-    latePayments.add({ bankAccount, content, amount }, over);
+    const payment = { bankAccount, content, amount };
+    latePayments.add(payment, over);
+    // The other gateways must know this before they find the payment.
+    await world.place.tell(asNews({ about: 'late-payment', id: late.id, payment, ms: lateMs }));
     return createReceivePayment(world, stored, laterHearers(over, hearers))(incoming);
   };
 }

@@ -9,7 +9,7 @@ import type { World } from '../common/world.ts';
 import type { PushHub } from '../partner/service.ts';
 import type { DelayedOccurrence } from './active-faults.ts';
 import type { Faults } from './faults.ts';
-import { OTHER_CONTENT, otherAmount } from './payment-faults.ts';
+import { type LatePayments, OTHER_CONTENT, otherAmount } from './payment-faults.ts';
 
 const QR_CHANGES: readonly (readonly [fault: FaultName, change: (qr: VietQr) => VietQr])[] = [
   ['qr-amount', (qr) => ({ ...qr, amount: otherAmount(qr.amount ?? 0) })],
@@ -28,7 +28,14 @@ const SWAPPED_DEADLINES = 2;
 /** Pays the order of a push. */
 export type PayPush = (pushId: string) => Promise<unknown>;
 
-/** Adds the faults that begin with a push: link faults by content, and an offline box (PROTOCOL.md, clause FLT-6). */
+/** The faults of pushes, and the parts that they use. */
+export interface PushEdge {
+  faults: Faults;
+  latePayments: LatePayments;
+  payPush: PayPush;
+}
+
+/** Adds the fault of an offline box to pushes (PROTOCOL.md, clause FLT-6). */
 export function withOfflineFault(hub: PushHub, faults: Faults): PushHub {
   return {
     online: (terminalCode) => hub.online(terminalCode),
@@ -36,7 +43,6 @@ export function withOfflineFault(hub: PushHub, faults: Faults): PushHub {
     withdrawPush: (...args) => hub.withdrawPush(...args),
     push: async (push, newOrder, show) => {
       const box = push.terminal_code;
-      faults.orderByContent(box, show.content);
       if (faults.take('box-offline', { boxes: [box], content: show.content })) {
         return refuse('BOX_OFFLINE', 'the fault box-offline');
       }
@@ -52,16 +58,23 @@ export class FaultyConnection implements BoxConnection {
   readonly #connection: BoxConnection;
   readonly #world: World;
   readonly #faults: Faults;
+  readonly #latePayments: LatePayments;
   readonly #payPush: PayPush;
   /** Sends the swapped push that waits for the next message. */
   #sendOvertaken: (() => void) | undefined;
 
-  constructor(terminalCode: string, connection: BoxConnection, world: World, faults: Faults, payPush: PayPush) {
+  constructor(
+    terminalCode: string,
+    connection: BoxConnection,
+    world: World,
+    { faults, latePayments, payPush }: PushEdge,
+  ) {
     this.transport = connection.transport;
     this.#terminalCode = terminalCode;
     this.#connection = connection;
     this.#world = world;
     this.#faults = faults;
+    this.#latePayments = latePayments;
     this.#payPush = payPush;
   }
 
@@ -70,8 +83,18 @@ export class FaultyConnection implements BoxConnection {
   }
 
   send(message: DownMessage): void {
+    const late = message.type === 'payment' ? this.#lateBy(message) : undefined;
     if (message.type === 'show') this.#show(message);
-    else this.#send(message);
+    else if (late === undefined) this.#send(message);
+    else void late.then(() => this.#send(message));
+  }
+
+  /**
+   * Settles when a late payment may reach the box. Undefined for any other one. A gateway alone delays the payment
+   * itself; of several, each finds it in the store.
+   */
+  #lateBy(payment: DownOf<'payment'>): Promise<unknown> | undefined {
+    return this.#world.place.others().length === 0 ? undefined : this.#latePayments.until(payment);
   }
 
   #send(message: DownMessage): void {
@@ -81,6 +104,7 @@ export class FaultyConnection implements BoxConnection {
 
   #show(show: DownOf<'show'>): void {
     const faults = this.#faults;
+    faults.orderByContent(this.#terminalCode, show.content);
     const payPush = this.#payPush;
     const { log } = this.#world;
     if (faults.take('paid-before', this.#subjectOf(show)) === undefined) {

@@ -6,7 +6,6 @@ import {
   type FaultOrder,
   faultOrder,
 } from '../../protocol/faults.ts';
-import { sharedIdOf } from '../access/carried.ts';
 import { type OwnRoute, ownRoute } from '../access/own-route.ts';
 import { accept, type Result, refuse } from '../common/result.ts';
 import type { Stored } from '../common/stored.ts';
@@ -28,22 +27,22 @@ export interface FaultOrders {
   offered(): OfferedFault[];
   active(): ActiveFaultView[];
   /**
-   * Orders a fault. With `sharedId`, all shards of a cluster have it under that id, and it happens as often as ordered
-   * in all of them together.
+   * Orders a fault at all gateways of the database, where it happens as often as ordered in all of them together.
+   * Rejects if the news does not reach the database.
    */
-  order(order: FaultOrder, sharedId?: string): Result<ActiveFaultView>;
-  /** Ends a fault. Returns whether it was active. */
-  end(id: string): boolean;
-  endAll(): void;
+  order(order: FaultOrder): Promise<Result<ActiveFaultView>>;
+  /** Ends a fault and its delays, at all gateways. Returns whether it was active. */
+  end(id: string): Promise<boolean>;
+  endAll(): Promise<void>;
 }
 
 /** Serves the routes outside a sandbox. */
 const NO_FAULTS: FaultOrders = {
   offered: () => [],
   active: () => [],
-  order: () => refuse('E75', 'not a sandbox: no faults can be ordered'),
-  end: () => false,
-  endAll: () => undefined,
+  order: async () => refuse('E75', 'not a sandbox: no faults can be ordered'),
+  end: async () => false,
+  endAll: async () => undefined,
 };
 
 /** Returns the routes of faults, below `/_mock` (PROTOCOL.md, clauses FLT-1 and FLT-3). */
@@ -67,12 +66,12 @@ export function faultRoutes({ directory }: Stored, faults: FaultOrders = NO_FAUL
       answer: activeFaultView,
       status: 201,
       refusals: ['E35', 'E75'],
-      run: async ({ body, reply }) => {
+      run: async ({ body }) => {
         const { box } = body;
         if (box !== undefined && (await directory.box(box)) === undefined) {
           return refuse('E35', `box: ${box} is not in the system`);
         }
-        return faults.order(body, sharedIdOf(reply.request));
+        return faults.order(body);
       },
     }),
     ownRoute({
@@ -82,7 +81,7 @@ export function faultRoutes({ directory }: Stored, faults: FaultOrders = NO_FAUL
       summary: 'End every fault',
       status: 204,
       refusals: ['E75'],
-      run: async () => accept(faults.endAll()),
+      run: async () => accept(await faults.endAll()),
     }),
     ownRoute({
       ...common,
@@ -92,7 +91,7 @@ export function faultRoutes({ directory }: Stored, faults: FaultOrders = NO_FAUL
       status: 204,
       refusals: ['E75', 'E96'],
       run: async ({ name }) =>
-        faults.end(name)
+        (await faults.end(name))
           ? accept(undefined)
           : refuse('E96', 'no such fault is active: GET /_mock/faults lists the active ones'),
     }),

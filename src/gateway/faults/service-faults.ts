@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { bearerToken } from '../../lib/http-server.ts';
 import { isObject } from '../../protocol/codec.ts';
@@ -11,27 +12,32 @@ import type { Stored } from '../common/stored.ts';
 import type { World } from '../common/world.ts';
 import type { PartnerCalls } from '../partner/partner-calls.ts';
 import type { Subject } from './active-faults.ts';
+import { asNews } from './fault-news.ts';
 import type { Faults } from './faults.ts';
 
 /** At most this many tokens are stored as expired. The oldest expire by themselves before this limit is reached. */
 const EXPIRED_MAX = 10_000;
 
-/** Lets tokens expire before their time. */
+/** Lets tokens expire before their time. Knows them by their hash, as all gateways of the database do. */
 export class ExpirableTokens {
   readonly #expired = new Set<string>();
 
   wrap(tokens: Tokens): Tokens {
     return {
       issue: (partner) => tokens.issue(partner),
-      read: async (token) => (this.#expired.has(token) ? undefined : tokens.read(token)),
+      read: async (token) => (this.#expired.has(hashOf(token)) ? undefined : tokens.read(token)),
     };
   }
 
-  expire(token: string): void {
+  expire(sha256: string): void {
     const [oldest] = this.#expired;
     if (oldest !== undefined && this.#expired.size >= EXPIRED_MAX) this.#expired.delete(oldest);
-    this.#expired.add(token);
+    this.#expired.add(sha256);
   }
+}
+
+function hashOf(token: string): string {
+  return createHash('sha256').update(token).digest('hex');
 }
 
 /**
@@ -60,14 +66,14 @@ function contentIn(json: unknown): string {
 /** Makes calls of logged-in partners fail, before they change anything (PROTOCOL.md, clauses FLT-5 and FLT-12). */
 export function serviceFaults(
   scope: FastifyInstance,
-  { log }: World,
+  { log, place }: World,
   { directory }: Stored,
   { faults, expirable }: { faults: Faults; expirable: ExpirableTokens },
 ): void {
   scope.addHook('preHandler', async (request, reply) => {
     const subject = await subjectOf(request, faults, directory);
     if (subject === undefined) return undefined;
-    const problem = faults.contentProblem(subject);
+    const problem = await faults.contentProblem(subject);
     if (problem !== undefined) return answerRefusal(request, reply, log, { code: 'FAULT_UNKNOWN', reason: problem });
     const slow = faults.delay('service-slow', subject);
     await slow?.delayed((slow.seconds ?? 0) * 1000);
@@ -77,7 +83,10 @@ export function serviceFaults(
   scope.addHook('onSend', async (request, reply) => {
     if (reply.statusCode !== 200 || !pathOf(request).endsWith(PATHS.generate)) return;
     const subject = await subjectOf(request, faults, directory);
-    if (subject !== undefined && faults.take('token-expired', subject)) expirable.expire(bearerToken(request) ?? '');
+    if (subject === undefined || faults.take('token-expired', subject) === undefined) return;
+    const sha256 = hashOf(bearerToken(request) ?? '');
+    expirable.expire(sha256);
+    await place.tell(asNews({ about: 'token-expired', sha256 }));
   });
 }
 

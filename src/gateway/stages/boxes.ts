@@ -8,7 +8,7 @@ import type { Mqtt } from '../boxes/mqtt.ts';
 import { SessionCheck } from '../boxes/session-check.ts';
 import type { BoxWire } from '../boxes/wire.ts';
 import type { BoxReach } from '../common/box-reach.ts';
-import type { News, Place } from '../common/place.ts';
+import { mustTell, type Place } from '../common/place.ts';
 import type { Stored } from '../common/stored.ts';
 import type { World } from '../common/world.ts';
 import type { Edges } from '../faults/edges.ts';
@@ -84,17 +84,14 @@ async function dialectOf(
 }
 
 /** Returns what reaches a box wherever its session is. An admin is answered once no death of a gateway can undo it. */
-function reachOver({ tell }: Place, here: BoxReach): BoxReach {
-  const told = async (news: News) => {
-    if (!(await tell(news))) throw new Error('the other gateways could not be told');
-  };
+function reachOver(place: Place, here: BoxReach): BoxReach {
   return {
     renew: async (box, reason) => {
-      await told({ about: 'renew', box, reason });
+      await mustTell(place, { about: 'renew', box, reason });
       await here.renew(box, reason);
     },
     expel: async (box, reason, disabled = false) => {
-      await told({ about: 'expel', box, reason, disabled });
+      await mustTell(place, { about: 'expel', box, reason, disabled });
       await here.expel(box, reason, disabled);
     },
   };

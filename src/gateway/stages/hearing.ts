@@ -32,11 +32,8 @@ export function hearingOf(world: World, stored: Stored, boxes: Boxes, money: Mon
           return here.expel(news.box, news.reason, news.disabled);
         case 'credit-lost':
           return money.sources.catchUp.lostElsewhere(news.source);
-        case 'occurrence':
-          return edges.happenedElsewhere(news.id, news.times);
-        case 'fault':
-        case 'fault-ended':
-          return;
+        case 'edges':
+          return edges.hear(news.text);
       }
     },
     hint: (hint) => {

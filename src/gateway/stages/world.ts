@@ -44,7 +44,7 @@ async function placeOf(config: GatewayConfig, deps: GatewayDeps, opened: OpenPar
 /** Returns edges that change nothing. */
 function edgesWithoutFaults(): Edges {
   return {
-    happenedElsewhere: () => undefined,
+    hear: () => undefined,
     mockRoutes: async (stored) => (await import('../faults/routes.ts')).faultRoutes(stored),
     tokens: (tokens) => tokens,
     partnerRoutes: async () => undefined,
