@@ -46,7 +46,7 @@ export const attempt = (id: string, callback_id: string) => ({
 
 /** Keeps a payment of the order with this id, or of the money that every order here asks for. */
 export function pay(
-  store: Store,
+  store: Pick<Store, 'within'>,
   id: string,
   what: { orderRef?: string; atMs?: number } & Partial<Omit<PaymentEffects, 'payment'>> = {},
 ): Promise<StoredPayment> {
@@ -111,7 +111,7 @@ export interface Paying extends Partial<Omit<PaymentEffects, 'payment'>> {
  * their virtual accounts.
  */
 export function tellCredit(
-  store: Store,
+  store: Pick<Store, 'within'>,
   told: NewCredit,
   pays: Paying | undefined,
   virtualAccounts: ReadonlyMap<string, string> = new Map(),

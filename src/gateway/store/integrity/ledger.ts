@@ -73,12 +73,13 @@ export async function appendToLedger(
   const { end_seq, end_link } = await chain.executeTakeFirstOrThrow();
   const numbered = { ...payment, writer, number: end_seq + 1 };
   const chained = { ...numbered, link: chainHash(end_link, paymentContent(numbered)) };
+  const end = { end_seq: chained.number, end_link: chained.link };
+  // The row is locked first, so that of two payments at once one conflicts, and is stored again after the other.
+  await db.updateTable('ledger').set(end).where('name', '=', writer).execute();
   await db
     .insertInto('payments')
     .values({ ...chained, seq })
     .execute();
-  const end = { end_seq: chained.number, end_link: chained.link };
-  await db.updateTable('ledger').set(end).where('name', '=', writer).execute();
   return chained;
 }
 

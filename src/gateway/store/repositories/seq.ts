@@ -11,7 +11,9 @@ export type NumberedTable = (typeof NUMBERED)[number];
  * insert at once, so it comes from a sequence, and numbers of transactions that failed are left out.
  */
 export function nextSeq(db: Kysely<Tables>, table: NumberedTable): RawBuilder<number> {
-  return isPostgres(db) ? sql<number>`nextval(${sql.lit(sequenceOf(table))})` : sql<number>`${lastSeq(db, table)} + 1`;
+  if (isPostgres(db)) return sql<number>`nextval(${sql.lit(sequenceOf(table))})`;
+  // The ledger has the number of the payment already.
+  return table === 'payments' ? highestSeq(table) : sql<number>`${highestSeq(table)} + 1`;
 }
 
 /** Returns the highest `seq` that a row of this table has or had. */
