@@ -2,6 +2,7 @@ import pg from 'pg';
 import { systemClock, withDeadline } from '../../lib/clock.ts';
 import type { HostResolver } from '../../lib/resolver.ts';
 import { NamedSockets } from '../store/engines/named-socket.ts';
+import { sessionUrl } from '../store/engines/postgres-session.ts';
 
 const CONNECT_TIMEOUT_MS = 2_000;
 const ANSWER_TIMEOUT_MS = 2_000;
@@ -76,7 +77,7 @@ export class DatabaseSession {
     if (this.#client !== undefined) return this.#client;
     const { databaseUrl, application, greeting, onNotification, onOpened } = this.#deps;
     const client = new pg.Client({
-      connectionString: databaseUrl,
+      connectionString: sessionUrl(databaseUrl),
       connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
       query_timeout: ANSWER_TIMEOUT_MS,
       statement_timeout: STATEMENT_TIMEOUT_MS,

@@ -27,9 +27,9 @@ const HEARTBEAT_MS = 3000;
 /** The interval while it has no session. It is short, because a gateway that waits for the lock might come first. */
 const REGAIN_MS = 250;
 /** Statements that commit nothing by themselves. */
-const READS_ONLY = /^(select|begin|commit|rollback)\b/;
+const READS_ONLY = /^(select|begin|start transaction|commit|rollback)\b/;
 /** Statements that a transaction begins and ends with. */
-const BEGINS = /^begin\b/;
+const BEGINS = /^(begin|start transaction)\b/;
 const ENDS = /^(commit|rollback)\b/;
 
 const INT8 = 20;

@@ -25,6 +25,7 @@ import {
   type OrderSides,
   setOrderShown,
   setOrderStatus,
+  type WithdrawnPush,
 } from './order-changes.ts';
 import { nextSeq, seqOf } from './seq.ts';
 
@@ -234,25 +235,30 @@ export class OrderStore {
   }
 
   /**
-   * Marks unfinished pushes as failed: those of an earlier run of the gateway, or of one box. No partner has received a
-   * success for them.
+   * Marks unfinished pushes as failed, and returns them: those of an earlier run of the gateway, those of one box, or
+   * those that were created so long ago that no gateway awaits them. No partner has received a success for them.
    */
   async failUnfinished(
     atMs: number,
     confirm: Confirmation,
-    only?: { terminalCode: string; except: readonly string[] },
-  ): Promise<void> {
+    only?: { terminalCode: string; except: readonly string[] } | { createdBeforeMs: number },
+  ): Promise<WithdrawnPush[]> {
     let unfinished = this.#db
       .selectFrom('pushes')
       .select(['id', 'terminal_code'])
       .where('status', 'in', confirm === 'displayed' ? ['sent', 'accepted'] : ['sent']);
-    if (only !== undefined) {
+    if (only !== undefined && 'terminalCode' in only) {
       unfinished = unfinished.where('terminal_code', '=', only.terminalCode).where('ended_at_ms', 'is', null);
+    } else if (only !== undefined) {
+      unfinished = unfinished.where('created_at_ms', '<', only.createdBeforeMs);
     }
-    for (const { id, terminal_code } of await unfinished.execute()) {
-      if (only?.except.includes(id)) continue;
-      await this.failPush(id, terminal_code, 'BOX_OFFLINE', atMs, false);
+    const kept: readonly string[] = only !== undefined && 'except' in only ? only.except : [];
+    const failed: WithdrawnPush[] = [];
+    for (const push of await unfinished.execute()) {
+      if (kept.includes(push.id)) continue;
+      if (await this.failPush(push.id, push.terminal_code, 'BOX_OFFLINE', atMs, false)) failed.push(push);
     }
+    return failed;
   }
 
   /** Returns the newest push that a box shows, and its order. Undefined if it shows none. */
