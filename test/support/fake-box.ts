@@ -28,6 +28,8 @@ export interface FakeBoxOptions {
   gateway: { origin: string; mqttUrl: string | undefined };
   identity: FakeBoxIdentity;
   transport: 'mqtt' | 'http';
+  /** The gateway to which it posts over HTTP; the one that has its stream by default. */
+  postsTo?: () => string;
   /** The lane in which it speaks over MQTT; 0 by default. */
   lane?: number;
   sessionId?: string;
@@ -193,7 +195,10 @@ async function overMqtt(box: FakeBox, { gateway, identity, lane = 0 }: FakeBoxOp
   };
 }
 
-async function overHttp(box: FakeBox, { gateway, identity }: FakeBoxOptions): Promise<Wire> {
+async function overHttp(
+  box: FakeBox,
+  { gateway, identity, postsTo = () => gateway.origin }: FakeBoxOptions,
+): Promise<Wire> {
   const basic = Buffer.from(`${identity.terminalCode}:${loginOf(identity.secret)}`).toString('base64');
   const headers = { authorization: `Basic ${basic}`, [BOX_SESSION_HEADER]: box.sessionId };
   const stream = request(`${gateway.origin}${BOX_PATHS.stream}`, { headers, agent: false });
@@ -226,7 +231,7 @@ async function overHttp(box: FakeBox, { gateway, identity }: FakeBoxOptions): Pr
   return {
     challenge,
     send: async (text) => {
-      const url = `${gateway.origin}${BOX_PATHS.messages}`;
+      const url = `${postsTo()}${BOX_PATHS.messages}`;
       const answer = await fetch(url, {
         method: 'POST',
         headers: { ...headers, 'content-type': 'application/jose' },
