@@ -25,21 +25,21 @@ export async function copyPayments(client: ClientBase, shards: readonly EarlierS
       max(paid_at_ms) over (order by seq) as made_ms from ${schema}.payments`,
   );
   await client.query(`create temporary table merged on commit drop as
-    select ${COLUMNS}, shard, kind, row_number() over (order by made_ms, shard, old_seq) as seq
+    select ${COLUMNS}, shard, kind, row_number() over (order by made_ms, shard, old_seq) as number
       from (${all.join(' union all ')}) as rows`);
-  await client.query('create unique index on merged (seq); analyze merged');
+  await client.query('create unique index on merged (number); analyze merged');
   // Each link covers the one before it, so they are made one after the other.
   const copied = await client.query(
     `with recursive chain (place, end_link) as (
        select 0::bigint, ''
        union all
-       select seq, encode(sha256(convert_to(end_link || chr(31) || ${PAYMENT_CONTENT_SQL}, 'UTF8')), 'hex')
-         from chain join merged on seq = place + 1)
-     insert into public.payments (${COLUMNS}, seq, link)
-       select ${COLUMNS}, seq, end_link from merged join chain on place = seq order by seq`,
+       select number, encode(sha256(convert_to(end_link || chr(31) || ${PAYMENT_CONTENT_SQL}, 'UTF8')), 'hex')
+         from chain join merged on number = place + 1)
+     insert into public.payments (${COLUMNS}, seq, number, link)
+       select ${COLUMNS}, number, number, end_link from merged join chain on place = number order by number`,
   );
   await client.query(
-    `update public.ledger set (end_seq, end_link) = (select seq, link from public.payments order by seq desc limit 1)
+    `update public.ledger set (end_seq, end_link) = (select number, link from public.payments order by number desc limit 1)
        where exists (select 1 from public.payments)`,
   );
   const [kind] = now;
@@ -56,10 +56,11 @@ function kindSql(changes: readonly { kind: string; afterSeq: number }[]): string
 /** Stores which payments were tests, by their new numbers. `now` is the kind of the payments from now on. */
 async function keepKinds(client: ClientBase, now: string): Promise<void> {
   const { rows } = await client.query<{ kind: string; afterSeq: number }>(
-    `select kind, seq - 1 as "afterSeq" from (select kind, seq, lag(kind) over (order by seq) as before from merged) as it
-       where kind is distinct from before order by seq`,
+    `select kind, number - 1 as "afterSeq"
+       from (select kind, number, lag(kind) over (order by number) as before from merged) as it
+       where kind is distinct from before order by number`,
   );
-  const [end] = (await client.query<{ seq: number }>('select coalesce(max(seq), 0) as seq from merged')).rows;
+  const [end] = (await client.query<{ seq: number }>('select coalesce(max(number), 0) as seq from merged')).rows;
   if (rows.at(-1)?.kind !== now) rows.push({ kind: now, afterSeq: end?.seq ?? 0 });
   if (rows.length > CHANGES_MAX) {
     const what = `tests and real money change more than ${CHANGES_MAX} times in the payments of all shards`;
