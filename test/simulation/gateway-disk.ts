@@ -14,12 +14,9 @@ import { CHECKSUM_FUNCTION, checksumOf } from '../../src/gateway/store/integrity
 import { prune } from '../../src/gateway/store/prune.ts';
 import { AdminTokenStore } from '../../src/gateway/store/repositories/admin-tokens.ts';
 import { CallbackStore } from '../../src/gateway/store/repositories/callbacks.ts';
-import {
-  BoxSecretStore,
-  EnrolmentRequestStore,
-  KnownLoginStore,
-} from '../../src/gateway/store/repositories/credentials.ts';
+import { BoxSecretStore, KnownLoginStore } from '../../src/gateway/store/repositories/credentials.ts';
 import { CreditStore } from '../../src/gateway/store/repositories/credits.ts';
+import { EnrolmentRequestStore } from '../../src/gateway/store/repositories/enrolment-requests.ts';
 import { ModeHistory } from '../../src/gateway/store/repositories/mode-history.ts';
 import { MoneyTransaction } from '../../src/gateway/store/repositories/money-transaction.ts';
 import { OrderStore } from '../../src/gateway/store/repositories/orders.ts';

@@ -1,4 +1,5 @@
-import type { Clock } from '../../lib/clock.ts';
+import { networkOf } from '../../lib/connections.ts';
+import { reasonOf } from '../../lib/errors.ts';
 import {
   type AgreementKey,
   agreedSecret,
@@ -16,8 +17,9 @@ import type { BoxReach } from '../common/box-reach.ts';
 import { accept, type Refusal, type Result, refuse } from '../common/result.ts';
 import type { Stored } from '../common/stored.ts';
 import type { World } from '../common/world.ts';
-import type { EnrolmentRequestRow } from '../store/schema/tables.ts';
-import { EnrolmentRequests, isSameRequest, type PendingRequest, REMEMBERED_MS } from './enrolment-requests.ts';
+import type { EnrolmentChange, RequestCounts } from '../store/repositories/enrolment-requests.ts';
+import type { BoxSecretRow, EnrolledSecret, EnrolmentRequestRow } from '../store/schema/tables.ts';
+import { isFull, isSameRequest, stateOf, waitMsOf } from './enrolment-requests.ts';
 
 /** After this many wrong codes the gateway rejects all requests of the box. */
 const WRONG_CODES_MAX = 10;
@@ -30,31 +32,33 @@ export interface ConnectedBoxes extends BoxReach {
   isOnline(terminalCode: string): Promise<boolean>;
 }
 
-/** Enrols boxes that have no secret (PROTOCOL.md, clause ENR). Stored requests of an earlier run have expired. */
+/** The outcome of an admin's code, or of an open gateway, which needs none. */
+interface Decided {
+  change: EnrolmentChange;
+  result: Result<undefined>;
+  /** The request that was accepted just now. */
+  accepted?: { address: string; how: 'code' | 'open' };
+}
+
+/**
+ * Enrols boxes that have no secret (PROTOCOL.md, clause ENR). The requests are in the store, so that any gateway answers
+ * the box and the admin. A request expires with the run of the gateway that took it.
+ */
 export class Enrolments {
   readonly #world: World;
   readonly #stored: Stored;
   readonly #boxes: ConnectedBoxes;
-  readonly #requests: EnrolmentRequests;
   /** Checks whether a public key is usable. */
   readonly #probe: AgreementKey;
-  #lastAcceptance: Promise<unknown> = Promise.resolve();
+  /** The calendar when the monotonic clock was 0. A code must not live longer when somebody sets the calendar. */
+  readonly #beganMs: number;
 
-  private constructor(world: World, stored: Stored, boxes: ConnectedBoxes) {
+  constructor(world: World, stored: Stored, boxes: ConnectedBoxes) {
     this.#world = world;
     this.#stored = stored;
     this.#boxes = boxes;
-    this.#requests = new EnrolmentRequests(world.clock);
     this.#probe = agreementKeyOf(world.random.secret(SEED_BYTES));
-  }
-
-  static async open(world: World, stored: Stored, boxes: ConnectedBoxes): Promise<Enrolments> {
-    const enrolments = new Enrolments(world, stored, boxes);
-    for (const row of await stored.store.enrolmentRequests.all()) {
-      const isKnown = (await stored.directory.box(row.terminal_code)) !== undefined;
-      if (isKnown) enrolments.#requests.add(expiredRequest(row, world.clock));
-    }
-    return enrolments;
+    this.#beganMs = world.machine.wallMs() - world.machine.monotonicMs();
   }
 
   /**
@@ -65,54 +69,58 @@ export class Enrolments {
     request: EnrolmentRequest,
     address: string,
   ): Promise<Result<{ id: string }> | { ok: false; waitMs: number }> {
-    const { terminalCode, serialNumber } = request;
+    const { terminalCode, serialNumber, publicKey, proof } = request;
     const problem = await this.#problem(terminalCode, serialNumber);
     if (problem !== undefined) return problem;
-    if (this.#probe.agree(request.publicKey) === undefined) return refuse('E46', 'publicKey: it is not usable');
-    const known = this.#requests.live(terminalCode).find((it) => isSameRequest(it.request, request));
-    if (known !== undefined) return accept({ id: known.id });
-    const waitMs = this.#requests.waitMs(terminalCode, address);
-    if (waitMs > 0) return { ok: false, waitMs };
-    const { clock, random, log, changes } = this.#world;
-    // The request is added before it is stored, because others may ask meanwhile.
-    const pending: PendingRequest = {
-      id: random.uuid(),
-      request,
-      address,
-      sinceMs: clock.wallMs(),
-      untilMs: clock.monotonicMs() + ENROLMENT_LIFETIME_MS,
-      state: { state: 'pending' },
-    };
-    this.#requests.add(pending);
-    await this.#keep(pending);
-    log.info('enrolment-requested', { box: terminalCode, serialNumber, address });
-    changes.publish('enrolments');
-    return accept({ id: pending.id });
+    if (this.#probe.agree(publicKey) === undefined) return refuse('E46', 'publicKey: it is not usable');
+    const { random, log, changes, place } = this.#world;
+    const nowMs = this.#nowMs();
+    const names = { id: random.uuid(), terminal_code: terminalCode, serial_number: serialNumber };
+    const from = { address, network: networkOf(address), run: place.run };
+    const times = { asked_at_ms: nowMs, until_ms: nowMs + ENROLMENT_LIFETIME_MS };
+    const added = await this.#stored.store.enrolmentRequests.add(
+      { ...names, public_key: publicKey, proof, ...from, ...times },
+      (row) => this.#isLive(row),
+      (counts) => waitMsOf(counts, nowMs),
+    );
+    if ('waitMs' in added) return { ok: false, waitMs: added.waitMs };
+    if (added.isNew) log.info('enrolment-requested', { box: terminalCode, serialNumber, address });
+    if (added.isNew) changes.publish('enrolments');
+    return accept({ id: added.id });
   }
 
   /** Returns the state of a request. Undefined if it is unknown, has expired, or is from an earlier run. */
   async state(id: string): Promise<EnrolmentState | undefined> {
-    const pending = this.#requests.byId(id);
-    if (pending === undefined) return undefined;
     const { config } = this.#world;
-    const { isOnline } = this.#boxes;
+    const { enrolmentRequests } = this.#stored.store;
+    let row = await enrolmentRequests.find(id);
+    if (row === undefined || !this.#isLive(row)) return undefined;
     // Two agents of one box would replace each other's secret again and again. So the agent that is online keeps its
     // secret.
-    const isOpen = config.enrolment === 'open' && !(await isOnline(pending.request.terminalCode));
-    if (isOpen) await this.#agreeInTurn(pending, '');
-    return pending.state;
+    const isOpen = config.enrolment === 'open' && row.state === null;
+    if (isOpen && !(await this.#boxes.isOnline(row.terminal_code))) {
+      await this.#decide(row.terminal_code, (agree, requests) => {
+        const own = requests.find((it) => it.id === id && it.state === null);
+        return own === undefined ? { change: { kind: 'none' }, result: accept(undefined) } : agree(own, requests, '');
+      });
+      row = (await enrolmentRequests.find(id)) ?? row;
+    }
+    const state = stateOf(row);
+    // Another gateway may have accepted it. The box logs in now, under a secret that is not in the cache yet.
+    if (state.state === 'accepted') this.#stored.directory.refresh();
+    return state;
   }
 
   /** Returns the boxes that ask, in the order of their codes. */
   async list(): Promise<EnrolmentView[]> {
+    const rows = await this.#stored.store.enrolmentRequests.pending(this.#runs(), this.#nowMs());
     const views: EnrolmentView[] = [];
-    for (const terminalCode of this.#requests.boxes().sort()) {
-      const pending = this.#requests.live(terminalCode).filter((it) => it.state.state === 'pending');
+    for (const [terminalCode, pending] of Map.groupBy(rows, (it) => it.terminal_code)) {
       const newest = pending.at(-1);
-      const box = newest === undefined ? undefined : await this.#stored.directory.box(terminalCode);
+      const box = await this.#stored.directory.box(terminalCode);
       if (newest === undefined || box === undefined) continue;
       const from = [...new Set(pending.map((it) => it.address))].slice(0, ADDRESSES_SHOWN_MAX);
-      const since = new Date(newest.sinceMs).toISOString();
+      const since = new Date(newest.asked_at_ms).toISOString();
       const replaces = box.enrols && box.secret !== undefined;
       views.push({ terminalCode, serialNumber: box.serialNumber, requests: pending.length, from, since, replaces });
     }
@@ -125,25 +133,27 @@ export class Enrolments {
     if (problem !== undefined) return problem;
     const code = readEnrolmentCode(typed);
     if (code === undefined) return refuse('WRONG_CODE', 'a code is 12 letters and digits, as 7K2M-Q0XA-94TZ');
-    if (this.#requests.isFull(terminalCode)) return tooMany(this.#requests.all(terminalCode).length);
-    const knowing = this.#requests.all(terminalCode).filter(({ request }) => fitsCode(code, request));
-    const found = this.#requests.live(terminalCode).find((it) => it.state.state !== 'rejected' && knowing.includes(it));
-    if (found === undefined) return this.#countWrongCode(terminalCode);
-    const other = knowing.find((it) => it.request.publicKey !== found.request.publicKey);
-    if (other !== undefined) {
+    const { result } = await this.#decide(terminalCode, (agree, requests, counts) => {
+      if (isFull(counts)) return { change: { kind: 'none' }, result: tooMany(requests.length) };
+      const knowing = requests.filter((it) => fitsCode(code, it));
+      const found = knowing.find((it) => this.#isLive(it) && stateOf(it).state !== 'rejected');
+      if (found === undefined) return wrongCode(requests.filter((it) => this.#isLive(it)));
+      const other = knowing.find((it) => it.public_key !== found.public_key);
+      if (other === undefined) return agree(found, requests, code);
       // Two requests know the code, so somebody has read it on the screen. Nobody can know which of the two is the box.
-      this.#rejectAll(terminalCode);
-      return refuse('CODE_SHARED', `from ${found.address} and ${other.address}`);
-    }
-    await this.#agreeInTurn(found, code);
-    return accept(undefined);
+      return {
+        change: { kind: 'rejected' },
+        result: refuse('CODE_SHARED', `from ${found.address} and ${other.address}`),
+      };
+    });
+    return result;
   }
 
   /** Rejects all requests that name this box. The box then makes a new code. */
   async reject(terminalCode: string): Promise<Result<undefined>> {
     const problem = await this.#problem(terminalCode);
     if (problem !== undefined) return problem;
-    this.#rejectAll(terminalCode);
+    await this.#decide(terminalCode, () => ({ change: { kind: 'rejected' }, result: accept(undefined) }));
     this.#world.log.info('enrolment-rejected', { box: terminalCode });
     return accept(undefined);
   }
@@ -152,7 +162,6 @@ export class Enrolments {
   async forget(terminalCode: string): Promise<Result<undefined>> {
     const { directory, secrets } = this.#stored;
     const { log, changes } = this.#world;
-    const { expel } = this.#boxes;
     const box = await directory.box(terminalCode);
     if (box === undefined) return unknownBox();
     if (!box.enrols) {
@@ -160,26 +169,10 @@ export class Enrolments {
     }
     await secrets.forget(terminalCode);
     directory.changed();
-    expel(terminalCode, 'its secret was forgotten');
+    this.#expel(terminalCode, 'its secret was forgotten');
     log.info('box-secret-deleted', { box: terminalCode });
     changes.publish('boxes');
     return accept(undefined);
-  }
-
-  /** Stores a request. The gateway must know it after a restart, so this is done before the box shows its code. */
-  async #keep(pending: PendingRequest): Promise<void> {
-    const { clock } = this.#world;
-    const { store } = this.#stored;
-    const { terminalCode, serialNumber, publicKey, proof } = pending.request;
-    const { id, address, sinceMs } = pending;
-    const names = { id, terminal_code: terminalCode, serial_number: serialNumber };
-    const row = { ...names, public_key: publicKey, proof, address, asked_at_ms: sinceMs };
-    try {
-      await store.enrolmentRequests.keep(row, sinceMs - REMEMBERED_MS);
-    } catch (error) {
-      pending.untilMs = clock.monotonicMs();
-      throw error;
-    }
   }
 
   async #problem(terminalCode: string, serialNumber?: string): Promise<Refusal | undefined> {
@@ -193,70 +186,101 @@ export class Enrolments {
     return undefined;
   }
 
-  /** Accepts one request after the other. After two acceptances of one box, store and box must have the same secret. */
-  #agreeInTurn(pending: PendingRequest, code: string): Promise<void> {
-    const concluded = this.#lastAcceptance.then(() => this.#agree(pending, code));
-    this.#lastAcceptance = concluded.catch(() => undefined);
-    return concluded;
+  /**
+   * Reads the requests of a box and answers them in one transaction, then reports the change. `agree` makes the change
+   * that accepts a request.
+   */
+  async #decide(
+    terminalCode: string,
+    decide: (agree: Agree, requests: EnrolmentRequestRow[], counts: RequestCounts) => Decided,
+  ): Promise<Decided> {
+    const { store, secrets, directory } = this.#stored;
+    const { log, changes } = this.#world;
+    const nowMs = this.#nowMs();
+    const wrap = await secrets.wrapping();
+    const agree: Agree = (...of) => this.#agree(wrap, nowMs, ...of);
+    const decided = await store.enrolmentRequests.decide<Decided>(terminalCode, nowMs, (requests, counts) =>
+      decide(agree, requests, counts),
+    );
+    const { change, accepted } = decided;
+    if (change.kind !== 'none') changes.publish('enrolments');
+    if (change.kind !== 'accepted' || accepted === undefined) return decided;
+    directory.changed();
+    this.#expel(terminalCode, 'the box was enrolled again');
+    log.info('box-enrolled', { box: terminalCode, serialNumber: change.secret.serial_number, ...accepted });
+    changes.publish('boxes');
+    return decided;
   }
 
-  async #agree(pending: PendingRequest, code: string): Promise<void> {
-    const { directory, secrets } = this.#stored;
-    const { random, clock, log, changes } = this.#world;
-    const { expel } = this.#boxes;
-    const { terminalCode, serialNumber, publicKey: boxKey } = pending.request;
-    if (pending.state.state !== 'pending') return;
+  /** Makes the secret that a box and the gateways share. All other requests are rejected: only one is of the box. */
+  #agree(
+    wrap: (secret: EnrolledSecret) => BoxSecretRow,
+    nowMs: number,
+    request: EnrolmentRequestRow,
+    requests: readonly EnrolmentRequestRow[],
+    code: string,
+  ): Decided {
+    const { random, clock } = this.#world;
+    const { terminal_code: terminalCode, serial_number: serialNumber, public_key: boxKey, address } = request;
+    if (request.state !== null) return { change: { kind: 'none' }, result: accept(undefined) };
     const key = agreementKeyOf(random.secret(SEED_BYTES));
     const shared = key.agree(boxKey);
     if (shared === undefined) throw new Error('an unusable public key was accepted');
     const agreement = { terminalCode, serialNumber, boxKey, gatewayKey: key.publicKey };
-    await secrets.keep({
-      terminal_code: terminalCode,
-      serial_number: serialNumber,
-      secret: agreedSecret(shared, code, agreement),
-      enrolled_at_ms: clock.wallMs(),
-    });
-    directory.changed();
+    const secret = agreedSecret(shared, code, agreement);
+    const names = { terminal_code: terminalCode, serial_number: serialNumber };
     const how = code === '' ? 'open' : 'code';
     const proof = gatewayProof(code, agreement);
-    pending.state = { state: 'accepted', how, publicKey: key.publicKey, proof };
-    // The box gets the full time to fetch the result, counted from now.
-    pending.untilMs = clock.monotonicMs() + ENROLMENT_LIFETIME_MS;
-    // All other requests are rejected, because only one can come from the box.
-    for (const other of this.#requests.all(terminalCode)) {
-      other.state = isSameRequest(other.request, pending.request) ? pending.state : { state: 'rejected' };
-    }
-    this.#requests.of(terminalCode).wrongCodes = 0;
-    expel(terminalCode, 'the box was enrolled again');
-    log.info('box-enrolled', { box: terminalCode, serialNumber, how, address: pending.address });
-    changes.publish('enrolments', 'boxes');
+    const state: EnrolmentState = { state: 'accepted', how, publicKey: key.publicKey, proof };
+    const others = requests.filter((it) => it.id !== request.id && isSameRequest(it, request)).map((it) => it.id);
+    const change: EnrolmentChange = {
+      kind: 'accepted',
+      ids: [request.id, ...others],
+      state: JSON.stringify(state),
+      // The box gets the full time to fetch the result, counted from now.
+      untilMs: nowMs + ENROLMENT_LIFETIME_MS,
+      secret: wrap({ ...names, secret, enrolled_at_ms: clock.wallMs() }),
+    };
+    return { change, result: accept(undefined), accepted: { how, address } };
   }
 
-  #countWrongCode(terminalCode: string): Refusal {
-    const box = this.#requests.of(terminalCode);
-    box.wrongCodes += 1;
-    if (box.wrongCodes < WRONG_CODES_MAX) return refuse('WRONG_CODE', 'no request of this box fits the code');
-    this.#rejectAll(terminalCode);
-    return refuse('WRONG_CODE', `${WRONG_CODES_MAX} wrong codes: the box makes a new one`);
+  #expel(terminalCode: string, why: string): void {
+    this.#boxes.expel(terminalCode, why).catch((error: unknown) => {
+      this.#world.log.warn('box-not-expelled', { box: terminalCode, reason: reasonOf(error) });
+    });
   }
 
-  #rejectAll(terminalCode: string): void {
-    for (const pending of this.#requests.all(terminalCode)) pending.state = { state: 'rejected' };
-    this.#requests.of(terminalCode).wrongCodes = 0;
-    this.#world.changes.publish('enrolments');
+  #nowMs(): number {
+    return Math.round(this.#beganMs + this.#world.machine.monotonicMs());
+  }
+
+  /** Returns the runs of the gateways that live. */
+  #runs(): string[] {
+    const { place } = this.#world;
+    return [place.run, ...place.others()];
+  }
+
+  #isLive({ run, until_ms }: EnrolmentRequestRow): boolean {
+    return until_ms > this.#nowMs() && this.#runs().includes(run);
   }
 }
 
-function fitsCode(code: string, { publicKey, proof, ...names }: EnrolmentRequest): boolean {
-  return isProof(proof, boxProof(code, { ...names, boxKey: publicKey }));
+/** Makes the change that accepts a request: the only one of these that is of the box. */
+type Agree = (request: EnrolmentRequestRow, requests: readonly EnrolmentRequestRow[], code: string) => Decided;
+
+/** Counts a wrong code. After the last one the box must make a new one. */
+function wrongCode(live: readonly EnrolmentRequestRow[]): Decided {
+  const before = Math.max(0, ...live.map((it) => it.wrong_codes));
+  if (before + 1 < WRONG_CODES_MAX) {
+    return { change: { kind: 'wrong-code' }, result: refuse('WRONG_CODE', 'no request of this box fits the code') };
+  }
+  const result = refuse('WRONG_CODE', `${WRONG_CODES_MAX} wrong codes: the box makes a new one`);
+  return { change: { kind: 'rejected' }, result };
 }
 
-/** Returns a stored request of an earlier run as an expired one. */
-function expiredRequest(row: EnrolmentRequestRow, clock: Clock): PendingRequest {
-  const { id, terminal_code: terminalCode, serial_number: serialNumber, public_key: publicKey, proof, address } = row;
-  const request = { terminalCode, serialNumber, publicKey, proof };
-  const untilMs = clock.monotonicMs();
-  return { id, request, address, sinceMs: row.asked_at_ms, untilMs, state: { state: 'rejected' } };
+function fitsCode(code: string, row: EnrolmentRequestRow): boolean {
+  const { terminal_code: terminalCode, serial_number: serialNumber, public_key: boxKey, proof } = row;
+  return isProof(proof, boxProof(code, { terminalCode, serialNumber, boxKey }));
 }
 
 /**

@@ -34,6 +34,6 @@ export async function openAccess(
     authorizer,
     adminTokens: new AdminTokens(world, stored),
     registry: openRegistry(world, stored, boxes, reload),
-    enrolments: await Enrolments.open(world, stored, boxes),
+    enrolments: new Enrolments(world, stored, boxes),
   };
 }

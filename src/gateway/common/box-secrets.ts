@@ -1,6 +1,6 @@
 import type { BoxSecretStore } from '../store/repositories/credentials.ts';
 import type { RegistryStore } from '../store/repositories/registry.ts';
-import type { EnrolledSecret } from '../store/schema/tables.ts';
+import type { BoxSecretRow, EnrolledSecret } from '../store/schema/tables.ts';
 import type { Store } from '../store/store.ts';
 import { SECRET_OF } from './directory.ts';
 import type { Vault } from './vault.ts';
@@ -37,13 +37,18 @@ export class BoxSecrets {
   }
 
   /** Replaces an older secret. Valid once it is durable. */
-  async keep({ secret, ...row }: EnrolledSecret): Promise<void> {
-    const store = this.#store;
-    const registry = this.#registry;
-    const vault = this.#vault;
-    await vault.prepare(registry);
-    const wrapped = vault.wrap(SECRET_OF.enrolled(row.terminal_code), secret);
-    await store.keep({ ...row, secret: wrapped, wrapped: 1 });
+  async keep(secret: EnrolledSecret): Promise<void> {
+    const wrap = await this.wrapping();
+    await this.#store.keep(wrap(secret));
+  }
+
+  /** Returns a function that makes the row of a secret. The caller stores it. */
+  async wrapping(): Promise<(secret: EnrolledSecret) => BoxSecretRow> {
+    await this.#vault.prepare(this.#registry);
+    return ({ secret, ...row }) => {
+      const wrapped = this.#vault.wrap(SECRET_OF.enrolled(row.terminal_code), secret);
+      return { ...row, secret: wrapped, wrapped: 1 };
+    };
   }
 
   forget(terminalCode: string): Promise<void> {

@@ -1,5 +1,5 @@
 import { type Kysely, sql } from 'kysely';
-import type { BoxSecretRow, EnrolmentRequestRow, Tables } from '../schema/tables.ts';
+import type { BoxSecretRow, Tables } from '../schema/tables.ts';
 import { transact } from '../transact.ts';
 import { nextSeq } from './seq.ts';
 
@@ -21,13 +21,8 @@ export class BoxSecretStore {
   }
 
   /** Stores a secret in place of an older one. The secret is valid once it is durable. */
-  async keep(row: BoxSecretRow): Promise<void> {
-    const { terminal_code: _key, ...rest } = row;
-    await this.#db
-      .insertInto('box_secrets')
-      .values(row)
-      .onConflict((it) => it.column('terminal_code').doUpdateSet(rest))
-      .execute();
+  keep(row: BoxSecretRow): Promise<void> {
+    return keepBoxSecret(this.#db, row);
   }
 
   /** Returns secrets of an earlier version, which are not encrypted. */
@@ -39,28 +34,6 @@ export class BoxSecretStore {
 
   async forget(terminalCode: string): Promise<void> {
     await this.#db.deleteFrom('box_secrets').where('terminal_code', '=', terminalCode).execute();
-  }
-}
-
-/** Stores which box proved which enrolment code, for the next start (PROTOCOL.md, clause ENR-7). */
-export class EnrolmentRequestStore {
-  readonly #db: Kysely<Tables>;
-
-  constructor(db: Kysely<Tables>) {
-    this.#db = db;
-  }
-
-  /** Returns all requests, oldest first. */
-  all(): Promise<EnrolmentRequestRow[]> {
-    return this.#db.selectFrom('enrolment_requests').selectAll().orderBy('asked_at_ms').orderBy('id').execute();
-  }
-
-  /** Stores a request, and settles once it is durable. Deletes requests from before `sinceMs` (calendar time). */
-  async keep(row: EnrolmentRequestRow, sinceMs: number): Promise<void> {
-    await transact(this.#db, async (trx) => {
-      await trx.deleteFrom('enrolment_requests').where('asked_at_ms', '<', sinceMs).execute();
-      await trx.insertInto('enrolment_requests').values(row).execute();
-    });
   }
 }
 
@@ -99,4 +72,14 @@ export class KnownLoginStore {
         .execute();
     });
   }
+}
+
+/** Stores a secret in place of an older one, in the caller's transaction. */
+export async function keepBoxSecret(db: Kysely<Tables>, row: BoxSecretRow): Promise<void> {
+  const { terminal_code: _key, ...rest } = row;
+  await db
+    .insertInto('box_secrets')
+    .values(row)
+    .onConflict((it) => it.column('terminal_code').doUpdateSet(rest))
+    .execute();
 }

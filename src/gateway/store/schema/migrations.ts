@@ -8,7 +8,7 @@ import {
 } from '../integrity/checksums.ts';
 import { SPELLED_REFERENCE } from '../repositories/same-credit.ts';
 import { addSequences } from '../repositories/seq.ts';
-import { addAdminTokens, addSources, createRegistry, indexTokenNames } from './registry-tables.ts';
+import { addAdminTokens, addEnrolmentAnswers, addSources, createRegistry, indexTokenNames } from './registry-tables.ts';
 import type { RegistryTable, Tables } from './tables.ts';
 
 /** Names in existing stores. The first migration creates the schema. The others change nothing. */
@@ -32,6 +32,7 @@ export const MIGRATIONS: Record<string, Migration> = {
   '020-token-names': { up: indexTokenNames },
   '021-sequences': { up: addSequences },
   '022-writers': { up: addWriters },
+  '023-enrolment-answers': { up: addEnrolmentAnswers },
 };
 
 const columns = (type: string) => (names: string) => names.split(' ').map((name) => `"${name}" ${type}`);

@@ -87,3 +87,41 @@ export interface NewAudit extends ChangedBy {
 export interface AuditRow extends NewAudit {
   seq: number;
 }
+
+/** A request to enrol as a box makes it. */
+export interface NewEnrolmentRequest {
+  id: string;
+  terminal_code: string;
+  serial_number: string;
+  public_key: string;
+  proof: string;
+  address: string;
+  /** The address, or its /64 of IPv6. */
+  network: string;
+  /** The run of the gateway that took it. The request expires with that run. */
+  run: string;
+  asked_at_ms: number;
+  /** The time at which it expires. */
+  until_ms: number;
+}
+
+export interface EnrolmentRequestRow extends NewEnrolmentRequest {
+  /** JSON of the answer to the box. Null while nobody has decided. */
+  state: string | null;
+  /** How many wrong codes an admin has typed for its box. */
+  wrong_codes: number;
+}
+
+/** A secret that a box agreed on at its enrolment. */
+export interface EnrolledSecret {
+  terminal_code: string;
+  serial_number: string;
+  secret: string;
+  enrolled_at_ms: number;
+}
+
+/** A secret that was agreed on at enrolment, with the box of this serialNumber. */
+export interface BoxSecretRow extends EnrolledSecret {
+  /** 1 once the secret is encrypted. 0 for a secret of an earlier version, until the next start. */
+  wrapped: number;
+}

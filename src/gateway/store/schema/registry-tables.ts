@@ -68,6 +68,21 @@ export async function indexTokenNames(db: Kysely<Tables>): Promise<void> {
   await sql`create index "admin_tokens_by_spelling" on "admin_tokens" (lower("name"))`.execute(db);
 }
 
+/** Adds what became of requests to enrol. Requests of earlier runs have expired. */
+export async function addEnrolmentAnswers(db: Kysely<Tables>): Promise<void> {
+  const statements = [
+    ...[`"network" text not null default ''`, `"run" text not null default ''`, `"state" text`].map(addColumn),
+    ...['until_ms', 'wrong_codes'].map((name) => addColumn(`"${name}" bigint not null default 0`)),
+    'create index "enrolment_requests_of_box" on "enrolment_requests" ("terminal_code", "network", "asked_at_ms")',
+    'create index "enrolment_requests_of_network" on "enrolment_requests" ("network")',
+  ];
+  for (const statement of statements) await sql.raw(statement).execute(db);
+}
+
+function addColumn(column: string): string {
+  return `alter table "enrolment_requests" add column ${column}`;
+}
+
 /** Returns the type of a name. Both engines order names by bytes, so that a page ends where the next begins. */
 function nameType(db: Kysely<Tables>): string {
   return isPostgres(db) ? 'text collate "C"' : 'text';

@@ -1,6 +1,15 @@
 import type { Generated } from 'kysely';
 import type { OrderStatus } from '../../../protocol/statuses.ts';
-import type { AccountRow, AdminTokenRow, AuditRow, BoxRow, PartnerRow, SourceRow } from './registry-rows.ts';
+import type {
+  AccountRow,
+  AdminTokenRow,
+  AuditRow,
+  BoxRow,
+  BoxSecretRow,
+  EnrolmentRequestRow,
+  PartnerRow,
+  SourceRow,
+} from './registry-rows.ts';
 
 export type * from './registry-rows.ts';
 export type { OrderStatus };
@@ -182,30 +191,6 @@ export interface NoticeRow {
   recorded: number | null;
   /** 1 once it was sent to the box as old news. */
   late: number;
-}
-
-export interface EnrolmentRequestRow {
-  id: string;
-  terminal_code: string;
-  serial_number: string;
-  public_key: string;
-  proof: string;
-  address: string;
-  asked_at_ms: number;
-}
-
-/** A secret that a box agreed on at its enrolment. */
-export interface EnrolledSecret {
-  terminal_code: string;
-  serial_number: string;
-  secret: string;
-  enrolled_at_ms: number;
-}
-
-/** A secret that was agreed on at enrolment, with the box of this serialNumber. */
-export interface BoxSecretRow extends EnrolledSecret {
-  /** 1 once the secret is encrypted. 0 for a secret of an earlier version, until the next start. */
-  wrapped: number;
 }
 
 /** A chain of payments: its end, its newest pruned payment, and the number of pruned payments. */
