@@ -1,13 +1,20 @@
-import { readFileSync } from 'node:fs';
+import { closeSync, readFileSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import pg from 'pg';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { startPartnerServer } from '../../src/bench/engine/clients/partner-server.ts';
 import { takeover } from '../../src/commands/actions/takeover.ts';
+import { parseGatewayConfig } from '../../src/gateway/config/config.ts';
+import { startGateway } from '../../src/gateway/gateway.ts';
+import { writeHighWaterMark } from '../../src/gateway/store/integrity/high-water-mark.ts';
 import { openStore } from '../../src/gateway/store/store.ts';
-import { takeOver } from '../../src/gateway/store/takeover/takeover.ts';
+import { type TakeoverOptions, takeOver } from '../../src/gateway/store/takeover/takeover.ts';
+import { systemClock } from '../../src/lib/clock.ts';
+import { systemRandom } from '../../src/lib/random.ts';
+import { newSecret } from '../../src/protocol/secret.ts';
 import { keptLog } from '../support/kept-log.ts';
-import { eventually, temporaryFolder } from '../support/net.ts';
+import { eventually, freePort, temporaryFolder } from '../support/net.ts';
 import { missing, note, postgresServer } from '../support/stores.ts';
 import { earlierCluster, SHARDS } from './earlier-cluster/database.ts';
 
@@ -19,6 +26,8 @@ describe.skipIf(missing)(`the shards of an earlier version${note}`, () => {
   const server = postgresServer();
   const open = async (databaseUrl: string) =>
     openStore({ dataDir: await temporaryFolder(), databaseUrl }, keptLog().log);
+  const take = async (databaseUrl: string, options: TakeoverOptions = {}, dataDir?: string) =>
+    takeOver({ dataDir: dataDir ?? (await temporaryFolder()), databaseUrl }, options);
   /** All that a half could leave: schemas, tables, and the payments and orders of each shard. */
   const stateOf = async (databaseUrl: string) => ({
     tables: await server().run(databaseUrl, 'select schemaname, tablename from pg_tables order by 1, 2'),
@@ -52,7 +61,7 @@ describe.skipIf(missing)(`the shards of an earlier version${note}`, () => {
       );
     const before = (await Promise.all(['shard_0', 'shard_1', 'shard_2'].map(owed))).flat();
     expect(before.length).toBeGreaterThan(3);
-    const { shards, rows } = await takeOver(databaseUrl);
+    const { shards, rows } = await take(databaseUrl);
     expect(shards).toBe(SHARDS);
     for (const table of TABLES) expect([table, rows[table]]).toEqual([table, rowsOf(table)]);
     const after = await owed('public');
@@ -94,9 +103,16 @@ describe.skipIf(missing)(`the shards of an earlier version${note}`, () => {
     } finally {
       await store.close();
     }
+    // The chain of each shard goes on as it was, with what was pruned of it.
+    for (let i = 0; i < SHARDS; i += 1) {
+      const chain = `select end_seq::int, end_link, pruned_seq::int, pruned_link, pruned_count::int from`;
+      expect(await server().run(databaseUrl, `${chain} ledger where name = 'shard-${i}'`)).toEqual(
+        await server().run(databaseUrl, `${chain} before_takeover_shard_${i}.ledger`),
+      );
+    }
     const kept = await server().run(databaseUrl, `select nspname from pg_namespace where nspname like 'before%'`);
     expect(kept).toHaveLength(SHARDS + 1);
-    await expect(takeOver(databaseUrl)).rejects.toThrow(/was taken over before/);
+    await expect(take(databaseUrl)).rejects.toThrow(/was taken over before/);
   });
 
   it('STO-9 the secret that wraps the registry goes on, and the command says what it moved', async () => {
@@ -111,6 +127,62 @@ describe.skipIf(missing)(`the shards of an earlier version${note}`, () => {
     expect(await server().run(databaseUrl, 'select secret from cluster.settings')).toEqual([before]);
     const left = await server().run(databaseUrl, `select nspname from pg_namespace where nspname ~ 'shard|before'`);
     expect(left).toEqual([]);
+  });
+
+  it('STO-9 payments that were only tests in their shard stay tests, and the others money', async () => {
+    const databaseUrl = await earlierCluster(server());
+    const testsUpTo = [2, 8, 0];
+    for (const [shard, afterSeq] of testsUpTo.entries()) {
+      const kinds = [...(afterSeq > 0 ? [{ kind: 'test', afterSeq: 0 }] : []), { kind: 'money', afterSeq }];
+      await server().run(
+        databaseUrl,
+        `update shard_${shard}.settings set value = '${JSON.stringify(kinds)}' where name = 'payment-kinds'`,
+      );
+    }
+    const old = testsUpTo.map((seq, shard) => `select id from shard_${shard}.payments where seq <= ${seq}`);
+    const tests = (await server().run(databaseUrl, old.join(' union all '))).map(({ id }) => id);
+    await take(databaseUrl);
+    const [row] = await server().run(databaseUrl, `select value from settings where name = 'payment-kinds'`);
+    const kinds = JSON.parse(String(row?.value)) as { kind: string; afterSeq: number }[];
+    const payments = await server().run(databaseUrl, 'select id, seq::int from payments order by seq');
+    const kindOf = (seq: number) => kinds.findLast(({ afterSeq }) => afterSeq < seq)?.kind;
+    const stillTests = payments.filter(({ seq }) => kindOf(Number(seq)) === 'test').map(({ id }) => id);
+    expect(tests.length).toBeGreaterThan(5);
+    expect(stillTests.toSorted()).toEqual(tests.toSorted());
+    expect(kinds.at(-1)?.kind).toBe('money');
+  });
+
+  it('STO-9 a gateway of this version delivers what waits, with the same ids, and opens the secrets of before', async () => {
+    const databaseUrl = await earlierCluster(server());
+    await take(databaseUrl);
+    const owed = await server().run(databaseUrl, `select payment_id from callbacks where status = 'pending'`);
+    const partner = await startPartnerServer();
+    onTestFinished(() => partner.close());
+    const received: (string | undefined)[] = [];
+    partner.onReceived(({ transactionId }) => received.push(transactionId));
+    const accounts = Array.from({ length: 5 }, (_, i) => String(1_000_000_000 + i));
+    const shop = {
+      username: 'shop',
+      password: 'sample-password-of-the-shop',
+      callback: { url: partner.url },
+      accounts,
+    };
+    const config = parseGatewayConfig(
+      {
+        ...{ cluster: { name: 'one' }, databaseUrl, dataDir: await temporaryFolder(), mqtt: null },
+        ...{ http: { port: await freePort() }, adminToken: newSecret(systemRandom), partners: [shop] },
+        accounts: accounts.map((bankAccount) => ({ bankAccount, bankCode: 'MB', userBankName: 'SHOP' })),
+      },
+      'test',
+    );
+    const gateway = await startGateway(config, { clock: systemClock, random: systemRandom, log: keptLog().log });
+    onTestFinished(() => gateway.close());
+    await eventually('the callbacks', () => received.length >= owed.length);
+    expect(received.toSorted()).toEqual(owed.map((it) => it.payment_id).toSorted());
+    // The secret of the cluster wrapped this password.
+    const authorization = `Basic ${Buffer.from('kept:sample-password-kept-in-store').toString('base64')}`;
+    const answer = await fetch(`${gateway.baseUrl}/api/token_generate`, { method: 'POST', headers: { authorization } });
+    expect(answer.status).toBe(200);
   });
 
   it.each([
@@ -147,17 +219,32 @@ describe.skipIf(missing)(`the shards of an earlier version${note}`, () => {
     await server().run(databaseUrl, change);
     const schemas = () => server().run(databaseUrl, 'select schemaname, tablename from pg_tables order by 1, 2');
     const before = await schemas();
-    await expect(takeOver(databaseUrl)).rejects.toThrow(expected);
+    await expect(take(databaseUrl)).rejects.toThrow(expected);
     expect(await schemas()).toEqual(before);
+  });
+
+  it('STO-9 a takeover refuses a shard that lacks a payment which a gateway has acknowledged', async () => {
+    const databaseUrl = await earlierCluster(server());
+    const dataDir = await temporaryFolder();
+    const [end] = await server().run(
+      databaseUrl,
+      'select end_seq::int as number, end_link as link from shard_1.ledger',
+    );
+    const { number, link } = end as { number: number; link: string };
+    const file = join(dataDir, `gateway-${new URL(databaseUrl).pathname.slice(1)}-shard-1.mark`);
+    closeSync(writeHighWaterMark(file, { number: number + 1, link }));
+    await expect(take(databaseUrl, { check: true }, dataDir)).rejects.toThrow(/shard_1 lacks payment 12, which/);
+    closeSync(writeHighWaterMark(file, { number, link }));
+    await take(databaseUrl, {}, dataDir);
   });
 
   it('STO-9 a takeover refuses a database that a gateway uses', async () => {
     const databaseUrl = await earlierCluster(server());
     const member = new pg.Client({ connectionString: databaseUrl, application_name: 'paybox a-member' });
     await member.connect();
-    await expect(takeOver(databaseUrl)).rejects.toThrow(/a gateway uses the database/);
+    await expect(take(databaseUrl)).rejects.toThrow(/a gateway uses the database/);
     await member.end();
-    await takeOver(databaseUrl, { check: true });
+    await take(databaseUrl, { check: true });
   });
 
   it('STO-9 a takeover that is killed midway has changed nothing, and runs again', async () => {
@@ -167,7 +254,7 @@ describe.skipIf(missing)(`the shards of an earlier version${note}`, () => {
     const blocker = new pg.Client({ connectionString: databaseUrl });
     await blocker.connect();
     await blocker.query('begin; lock table shard_2.known_logins in access exclusive mode');
-    const taking = takeOver(databaseUrl).catch((error: unknown) => error);
+    const taking = take(databaseUrl).catch((error: unknown) => error);
     await eventually('the takeover to wait', async () => {
       const waiting = await server().run(
         databaseUrl,
@@ -179,7 +266,7 @@ describe.skipIf(missing)(`the shards of an earlier version${note}`, () => {
     expect(await taking).toBeInstanceOf(Error);
     await blocker.end();
     expect(await stateOf(databaseUrl)).toEqual(before);
-    await takeOver(databaseUrl);
+    await take(databaseUrl);
   });
 });
 

@@ -12,12 +12,12 @@ export async function takeover({
   check?: boolean;
   drop?: boolean;
 }): Promise<void> {
-  const { databaseUrl } = await loadGatewayConfig(file);
+  const { dataDir, databaseUrl } = await loadGatewayConfig(file);
   if (databaseUrl === undefined) {
     throw new ConfigError(`${file} names no databaseUrl`, 'name the database of the cluster in it');
   }
   const { takeOver } = await import('../../gateway/store/takeover/takeover.ts');
-  const { shards, rows } = await takeOver(databaseUrl, { check, drop });
+  const { shards, rows } = await takeOver({ dataDir, databaseUrl }, { check, drop });
   const { orders = 0, payments = 0, callbacks = 0, boxes = 0 } = rows;
   const what = `${shards} shards: ${boxes} boxes, ${orders} orders, ${payments} payments, ${callbacks} callbacks`;
   const where = new URL(databaseUrl).pathname.slice(1);

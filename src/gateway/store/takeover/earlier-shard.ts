@@ -1,5 +1,6 @@
 import type { ClientBase } from 'pg';
 import { joinedSql } from '../integrity/checksums.ts';
+import type { LedgerRow } from '../schema/tables.ts';
 
 /** The last migration of the versions that had shards. */
 export const LAST_MIGRATION = '020-token-names';
@@ -39,27 +40,14 @@ const COVERED: Readonly<Record<string, readonly string[]>> = {
 /** At most this many problems of a table are named. */
 const NAMED_MAX = 10;
 
-/** The end of the chain of a shard, and what was pruned of it. */
-export interface EarlierLedger {
-  end_seq: number;
-  end_link: string;
-  pruned_seq: number;
-  pruned_link: string;
-  pruned_count: number;
-}
-
 /** A shard of an earlier version that was checked. */
 export interface EarlierShard {
   index: number;
   schema: string;
-  ledger: EarlierLedger;
 }
 
-/** Returns the ledger of a shard of an earlier version, and the damage and loss in it. Reads only. */
-export async function checkShard(
-  client: ClientBase,
-  schema: string,
-): Promise<{ ledger: EarlierLedger | undefined; problems: string[] }> {
+/** Returns descriptions of the damage and loss in a shard of an earlier version. Reads only. */
+export async function problemsOfShard(client: ClientBase, schema: string): Promise<string[]> {
   const problems: string[] = [];
   for (const [table, columns] of Object.entries(COVERED)) {
     const { rows } = await client.query<{ name: string }>(
@@ -68,9 +56,9 @@ export async function checkShard(
     );
     if (rows.length > 0) problems.push(`damaged in ${schema}.${table}: ${rows.map(({ name }) => name).join(', ')}`);
   }
-  const { rows } = await client.query<EarlierLedger>(`select * from ${schema}.ledger`);
+  const { rows } = await client.query<LedgerRow>(`select * from ${schema}.ledger`);
   const [ledger] = rows;
-  if (ledger === undefined) return { ledger, problems: [...problems, `the ledger of ${schema} is gone`] };
+  if (ledger === undefined) return [...problems, `the ledger of ${schema} is gone`];
   const { end_seq, end_link, pruned_seq, pruned_link, pruned_count } = ledger;
   const broken = await client.query<{ seq: number }>(
     `select seq from (
@@ -95,5 +83,5 @@ export async function checkShard(
   const last = seq == null || seq < pruned_seq ? { seq: pruned_seq, link: pruned_link } : { seq, link };
   if (last.seq !== end_seq || last.link !== end_link)
     problems.push(`the ledger of ${schema} ends at payment ${end_seq}, its payments at ${last.seq}`);
-  return { ledger, problems };
+  return problems;
 }

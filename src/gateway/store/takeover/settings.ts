@@ -6,7 +6,7 @@ import type { EarlierShard } from './earlier-shard.ts';
 /** Settings of a run. The next start makes them again. */
 const OF_A_RUN = ['holder', 'write-probe'];
 /** The losses that an admin accepted. They are compared with marks in dataDir, and the marks of shards end. */
-const ACCEPTED_LOSSES = 'accepted-losses';
+export const ACCEPTED_LOSSES = 'accepted-losses';
 /** A payment that a member missed, for whoever opens the shard next. */
 const MISSING_PAYMENT = 'missing-payment';
 const TRUSTED_TIME = 'believed-time-ms';

@@ -3,9 +3,11 @@ import { systemClock } from '../../../lib/clock.ts';
 import { ConfigError, MissingPeerError, PayboxError, reasonOf, systemCodeOf } from '../../../lib/errors.ts';
 import { HALF_RESTORE_SCHEMA, SHARD_SCHEMA } from '../engines/earlier-cluster.ts';
 import { LOCK_KEY, nameOf } from '../engines/postgres-session.ts';
+import { besideStore, readHighWaterMark, type StoreLocation } from '../integrity/high-water-mark.ts';
 import { MIGRATIONS } from '../schema/migrations.ts';
 import { copyShards } from './copy.ts';
-import { checkShard, type EarlierShard, LAST_MIGRATION } from './earlier-shard.ts';
+import { type EarlierShard, LAST_MIGRATION, problemsOfShard } from './earlier-shard.ts';
+import { ACCEPTED_LOSSES } from './settings.ts';
 import { verifyCopy } from './verify.ts';
 
 /** The names of the database sessions of gateways, of this version and of earlier ones. */
@@ -32,15 +34,21 @@ export interface TakenOver {
 
 interface Connected {
   client: ClientBase;
+  /** The name of the database. */
   name: string;
+  location: TakeoverPlace;
 }
+
+/** The database, and the folder with the marks of a gateway that ran shards. */
+export type TakeoverPlace = Required<Pick<StoreLocation, 'dataDir' | 'databaseUrl'>> & { databaseUrl: string };
 
 /**
  * Moves the rows of all shards of an earlier version into one set of tables, in one transaction. Checks the shards
  * before it and the result after it. Throws ConfigError when the database is in use, is damaged, or is not such a
  * database. Throws MissingPeerError when the server does not answer. Nothing has changed then, nor when it is killed.
  */
-export async function takeOver(databaseUrl: string, options: TakeoverOptions = {}): Promise<TakenOver> {
+export async function takeOver(location: TakeoverPlace, options: TakeoverOptions = {}): Promise<TakenOver> {
+  const { databaseUrl } = location;
   const name = nameOf(databaseUrl);
   const client = new pg.Client({
     connectionString: databaseUrl,
@@ -55,7 +63,7 @@ export async function takeOver(databaseUrl: string, options: TakeoverOptions = {
   try {
     await client.connect();
     await client.query('begin; set local synchronous_commit = on; set local lock_timeout = 5000');
-    const taken = await takeOverWithin({ client, name }, options);
+    const taken = await takeOverWithin({ client, name, location }, options);
     await client.query(options.check === true ? 'rollback' : 'commit');
     return taken;
   } catch (error) {
@@ -139,7 +147,8 @@ async function refuseUsed({ client, name }: Connected, shards: number): Promise<
   throw new ConfigError(`a gateway uses the database ${name}`, 'end all gateways of it first, then try again');
 }
 
-async function checkShards({ client, name }: Connected, count: number): Promise<EarlierShard[]> {
+async function checkShards(at: Connected, count: number): Promise<EarlierShard[]> {
+  const { client, name } = at;
   const shards: EarlierShard[] = [];
   const problems: string[] = [];
   for (let index = 0; index < count; index += 1) {
@@ -154,13 +163,31 @@ async function checkShards({ client, name }: Connected, count: number): Promise<
     if (unknown !== undefined) {
       throw new ConfigError(`${name}: ${schema} is of a newer version: it has ${unknown}`, 'use that version');
     }
-    const { ledger, problems: found } = await checkShard(client, schema);
-    problems.push(...found);
-    if (ledger !== undefined) shards.push({ index, schema, ledger });
+    problems.push(...(await problemsOfShard(client, schema)), ...(await missedIn(at, { index, schema })));
+    shards.push({ index, schema });
   }
   if (problems.length === 0) return shards;
   const fix = 'restore a backup, or let the earlier version accept the loss; nothing was changed';
   throw new ConfigError(`${name} is damaged or incomplete: ${problems.join('; ')}`, fix);
+}
+
+/** Returns which payment a gateway has acknowledged by its mark in dataDir, if this shard lacks it. */
+async function missedIn({ client, location }: Connected, { index, schema }: EarlierShard): Promise<string[]> {
+  const { rows } = await client.query<{ generation: string }>('select generation from cluster.settings');
+  const generation = rows[0]?.generation ? `-${rows[0].generation}` : '';
+  const file = besideStore(location, `${generation}-shard-${index}.mark`);
+  const { newest } = readHighWaterMark(file);
+  if (newest === undefined) return [];
+  if (newest === 'damaged') return [`${file} is damaged: without it nobody knows whether payments are missing`];
+  const found = await client.query(
+    `select 1 from ${schema}.ledger where pruned_seq > $1 or (pruned_seq, pruned_link) = ($1, $2)
+         or (end_seq, end_link) = ($1, $2)
+       union all select 1 from ${schema}.payments where (seq, link) = ($1, $2)
+       union all select 1 from ${schema}.settings
+         where name = '${ACCEPTED_LOSSES}' and $1 || ' ' || $2 = any(string_to_array(value, chr(10)))`,
+    [newest.number, newest.link],
+  );
+  return found.rows.length > 0 ? [] : [`${schema} lacks payment ${newest.number}, which ${file} names`];
 }
 
 function problemOf(name: string, error: unknown): Error {
