@@ -197,7 +197,7 @@ describe('a box over HTTP', () => {
   });
 
   it('BOX-HTTP-2 a box over HTTP gets 503 for its message when too many wait for the store', async () => {
-    const stored = Promise.withResolvers<void>();
+    const stored = Promise.withResolvers<[]>();
     const orders = { failUnfinished: () => stored.promise };
     const settings = { setting: async (_name: string, make: () => string) => make() };
     const directory = {

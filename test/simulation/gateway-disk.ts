@@ -22,6 +22,7 @@ import { MoneyTransaction } from '../../src/gateway/store/repositories/money-tra
 import { OrderStore } from '../../src/gateway/store/repositories/orders.ts';
 import { PaymentRequestStore } from '../../src/gateway/store/repositories/payment-requests.ts';
 import { PaymentStore } from '../../src/gateway/store/repositories/payments.ts';
+import { PushReader } from '../../src/gateway/store/repositories/pushes.ts';
 import { QrCodeStore } from '../../src/gateway/store/repositories/qr-codes.ts';
 import { RegistryStore } from '../../src/gateway/store/repositories/registry.ts';
 import { SaleStore } from '../../src/gateway/store/repositories/sales.ts';
@@ -109,6 +110,7 @@ export class GatewayDisk {
       ...settings,
       within: (work) => db.transaction().execute((trx) => work(new MoneyTransaction(trx, history, ''))),
       orders: new OrderStore(db, log),
+      pushes: new PushReader(db),
       qrCodes: new QrCodeStore(db),
       payments: new PaymentStore(db, log),
       credits: new CreditStore(db, log, history),

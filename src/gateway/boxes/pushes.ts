@@ -1,19 +1,35 @@
 import { withDeadline } from '../../lib/clock.ts';
+import { reasonOf } from '../../lib/errors.ts';
 import type { Code } from '../../protocol/codes.ts';
 import type { ShowBody } from '../../protocol/messages.ts';
+import { NOT_HERE, type Questions, type SessionElsewhere } from '../common/place.ts';
 import { accept, type Result, refuse } from '../common/result.ts';
 import type { Stored } from '../common/stored.ts';
 import type { World } from '../common/world.ts';
 import type { NewOrder, NewPush } from '../store/schema/tables.ts';
 import type { Confirmations } from './confirmations.ts';
+import { outcomeOf, refusalFor } from './push-outcome.ts';
 import type { Session } from './session.ts';
 
-/** Pushes orders to boxes, and withdraws them. */
+/** A holder is asked again, and the row read, this often. */
+const ASK_EVERY_MS = 1_000;
+/** A push for which nobody waits is failed this long after its deadline. */
+const STALE_AFTER_MS = 5_000;
+
+/** The reason for which a push leaves its box. */
+export type Withdrawing = 'cancelled' | 'paid' | 'timeout';
+
+/**
+ * Pushes orders to boxes, and withdraws them. The gateway that has the session of the box shows the push. Any other one
+ * stores it, asks that gateway to show it, and reads the row of the push while it waits. The row decides.
+ */
 export class Pushes {
   readonly #world: World;
   readonly #stored: Stored;
   readonly #sessions: ReadonlyMap<string, Session>;
   readonly #confirmations: Confirmations;
+  /** The pushes of other gateways that are shown here and unanswered, by pushId. */
+  readonly #showing = new Map<string, Promise<Result<undefined>>>();
 
   constructor(world: World, stored: Stored, sessions: ReadonlyMap<string, Session>, confirmations: Confirmations) {
     this.#world = world;
@@ -27,22 +43,30 @@ export class Pushes {
    * confirmation is a report, which the hub passes to `Confirmations.settle`.
    */
   async push(push: NewPush, newOrder: NewOrder | undefined, show: ShowBody): Promise<Result<undefined>> {
-    const { clock, changes } = this.#world;
-    const { confirm, confirmTimeoutMs } = this.#world.config;
+    const { clock, changes, place, config } = this.#world;
+    const { confirm, confirmTimeoutMs } = config;
     const { orders } = this.#stored.store;
     const { id, terminal_code: terminalCode } = push;
+    const begunMs = clock.monotonicMs();
     const session = this.#sessions.get(terminalCode);
-    if (session === undefined) return refuse('BOX_OFFLINE', 'the box is not connected');
-    const asked = { ...show, sessionMs: session.ageMs(), ...(confirm === 'displayed' && { confirm }) };
+    const sessionMs = session?.ageMs() ?? 0;
+    const holder = session === undefined ? await place.elsewhere(terminalCode) : undefined;
+    if (session === undefined && holder === undefined) return refuse('BOX_OFFLINE', 'the box is not connected');
     const confirmed = this.#confirmations.wait(terminalCode, id);
+    const over = new AbortController();
     try {
-      await orders.startPush(push, newOrder).catch((error: unknown) => {
+      // At a store of its own, the directory of this gateway is never older than the rows.
+      const account = place.sharing && show.bankAccount;
+      const problem = await orders.startPush(push, newOrder, account).catch((error: unknown) => {
         // The store may have saved the push anyway. The next resend ends it.
-        session.needResend();
+        session?.needResend();
         throw error;
       });
+      if (problem !== undefined) return refusalFor(problem);
       changes.publish('orders');
-      if (this.#sessions.get(terminalCode) === session) session.send(asked);
+      if (holder !== undefined) void this.#ask(holder, show, begunMs, over.signal);
+      else if (session !== undefined && this.#sessions.get(terminalCode) === session)
+        this.#send(session, show, sessionMs);
       else this.#confirmations.settle(terminalCode, id, refuse('BOX_OFFLINE', 'the connection to the box was lost'));
       const answer = () => withDeadline(clock, confirmTimeoutMs, confirmed);
       const first = await answer();
@@ -52,15 +76,126 @@ export class Pushes {
       if (await orders.isConfirmed(id, confirm)) return accept(undefined);
       return first ?? (await answer()) ?? result;
     } finally {
+      over.abort();
       this.#confirmations.forget(terminalCode, id);
       changes.publish('orders');
     }
   }
 
-  /** Withdraws a push from its box. A box that is not connected receives this after its next welcome. */
-  withdraw(terminalCode: string, pushId: string, why: 'cancelled' | 'paid'): void {
-    this.#confirmations.settle(terminalCode, pushId, refuse('WITHDRAWN', `the order was ${why}`));
+  /** Shows a push that another gateway has stored, if its box is here. Settles as `push` does. */
+  show({ box, show }: Questions['push']['question']): Promise<Result<undefined>> {
+    const session = this.#sessions.get(box);
+    if (session === undefined) return Promise.resolve(NOT_HERE);
+    const { pushId } = show;
+    const known = this.#showing.get(pushId);
+    if (known !== undefined) return known;
+    const showing = this.#show(box, session, show).finally(() => this.#showing.delete(pushId));
+    this.#showing.set(pushId, showing);
+    return showing;
+  }
+
+  /** Withdraws a push from its box, wherever that is. */
+  withdraw(terminalCode: string, pushId: string, why: Withdrawing): void {
+    this.withdrawHere(terminalCode, pushId, why);
+    if (this.#sessions.has(terminalCode)) return;
+    this.#world.place.hint({ about: 'withdraw', box: terminalCode, pushId, why });
+  }
+
+  /** Withdraws a push from its box if that is here, and ends the wait for its confirmation. */
+  withdrawHere(terminalCode: string, pushId: string, why: Withdrawing): void {
+    const result =
+      why === 'timeout' ? refuse('BOX_TIMEOUT', 'the push is over') : refuse('WITHDRAWN', `the order was ${why}`);
+    this.#confirmations.settle(terminalCode, pushId, result);
     this.#sessions.get(terminalCode)?.withdraw(pushId, why);
+  }
+
+  /** Returns whether a push waits for its QR on the screen. A report that the box stored it then needs no commit. */
+  awaitsScreen(terminalCode: string, pushId: string): boolean {
+    return this.#world.config.confirm === 'displayed' && this.#confirmations.isAwaited(terminalCode, pushId);
+  }
+
+  /** Selects the pushes of a box for which nobody waits. Another gateway may just be asking for a new one. */
+  unawaited(terminalCode: string): { terminalCode: string; except: string[]; createdBeforeMs?: number } {
+    const unawaited = this.#confirmations.unawaited(terminalCode);
+    return this.#world.place.sharing === undefined
+      ? unawaited
+      : { ...unawaited, createdBeforeMs: this.#staleBeforeMs() };
+  }
+
+  /** Fails the pushes whose gateway has ended, if this gateway does that for all, and withdraws them. */
+  async failStale(): Promise<void> {
+    const { clock, config, place } = this.#world;
+    if (!(await place.lease('stale pushes'))) return;
+    const createdBeforeMs = this.#staleBeforeMs();
+    const failed = await this.#stored.store.orders.failUnfinished(clock.wallMs(), config.confirm, { createdBeforeMs });
+    for (const { id, terminal_code } of failed) this.withdraw(terminal_code, id, 'timeout');
+  }
+
+  /** Returns the time by which each push that was stored before has had its deadline. */
+  #staleBeforeMs(): number {
+    return this.#world.clock.wallMs() - this.#world.config.confirmTimeoutMs - STALE_AFTER_MS;
+  }
+
+  async #show(box: string, session: Session, show: ShowBody): Promise<Result<undefined>> {
+    const { clock, config } = this.#world;
+    const { confirm, confirmTimeoutMs } = config;
+    const { pushId } = show;
+    const sessionMs = session.ageMs();
+    // From now on a resend to the box does not fail this push.
+    const confirmed = this.#confirmations.wait(box, pushId);
+    try {
+      // The question may be late or doubled.
+      const outcome = outcomeOf(await this.#stored.store.pushes.state(pushId), confirm);
+      if (outcome !== undefined) return outcome;
+      if (this.#sessions.get(box) !== session) return NOT_HERE;
+      this.#send(session, show, sessionMs);
+      const result = await withDeadline(clock, confirmTimeoutMs, confirmed);
+      return result ?? refuse('BOX_TIMEOUT', `no confirmation within ${confirmTimeoutMs} ms`);
+    } finally {
+      this.#confirmations.forget(box, pushId);
+    }
+  }
+
+  #send(session: Session, show: ShowBody, sessionMs: number): void {
+    session.send({ ...show, sessionMs, ...(this.#world.config.confirm === 'displayed' && { confirm: 'displayed' }) });
+  }
+
+  /**
+   * Asks the gateway that has the box to show a push, again every second until `signal` aborts, and settles its
+   * confirmation. A question or an answer may be lost, and the box may move to another gateway.
+   */
+  async #ask(holder: SessionElsewhere, show: ShowBody, begunMs: number, signal: AbortSignal): Promise<void> {
+    const { clock, log, config, place } = this.#world;
+    const { confirm } = config;
+    const { pushId, expiresInMs } = show;
+    const box = holder.terminalCode;
+    let { run } = holder;
+    while (!signal.aborted) {
+      const agedMs = Math.ceil(clock.monotonicMs() - begunMs);
+      void this.#askOnce(run, box, { ...show, expiresInMs: Math.max(0, expiresInMs - agedMs) });
+      await clock.sleep(ASK_EVERY_MS, signal);
+      if (signal.aborted) return;
+      try {
+        const outcome = outcomeOf(await this.#stored.store.pushes.state(pushId), confirm);
+        if (outcome !== undefined) this.#confirmations.settle(box, pushId, outcome);
+        run = (await place.elsewhere(box))?.run ?? run;
+      } catch (error) {
+        log.warn('push-not-read', { box, pushId, reason: reasonOf(error) });
+      }
+    }
+  }
+
+  /** Asks this run to show a push. Only an answer of the gateway that has the box counts. Never rejects. */
+  async #askOnce(run: string, box: string, show: ShowBody): Promise<void> {
+    const { place, config } = this.#world;
+    const answer = await place.ask(run, 'push', { box, show }, config.confirmTimeoutMs);
+    if (answer === undefined) return;
+    const isElsewhere = async () => {
+      const now = await place.elsewhere(box).catch(() => undefined);
+      return now !== undefined && now.run !== run;
+    };
+    if (!answer.ok && answer.code === 'BOX_OFFLINE' && (await isElsewhere())) return;
+    this.#confirmations.settle(box, show.pushId, answer);
   }
 
   /** Marks a push as failed. Returns whether it was unfinished. If the store fails, the next resend marks it. */
@@ -68,10 +203,10 @@ export class Pushes {
     try {
       const nowMs = this.#world.clock.wallMs();
       const failed = await this.#stored.store.orders.failPush(id, terminalCode, code, nowMs, false);
-      if (failed) this.#sessions.get(terminalCode)?.withdraw(id, 'timeout');
+      if (failed) this.withdraw(terminalCode, id, 'timeout');
       return failed;
     } catch (error) {
-      this.#sessions.get(terminalCode)?.withdraw(id, 'timeout');
+      this.withdraw(terminalCode, id, 'timeout');
       this.#sessions.get(terminalCode)?.needResend();
       throw error;
     }

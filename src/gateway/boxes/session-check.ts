@@ -87,7 +87,7 @@ export class SessionCheck {
     const isLinked = session.link?.bankAccount === account?.bankAccount;
     const isNamed =
       session.link?.userBankName === account?.userBankName && session.link?.bankCode === account?.bankCode;
-    if (!isLinked) await hub.renew(terminalCode, 'the box was linked anew');
-    else if (!isNamed) await hub.renew(terminalCode, 'the account of the box was changed');
+    if (!isLinked) await hub.ends.renew(terminalCode, 'the box was linked anew');
+    else if (!isNamed) await hub.ends.renew(terminalCode, 'the account of the box was changed');
   }
 }

@@ -141,6 +141,11 @@ export class Session {
     this.#late.delete(id);
   }
 
+  /** Returns whether this payment or withdrawal was sent and is unanswered. */
+  isUnanswered(id: string): boolean {
+    return this.#unanswered.has(id);
+  }
+
   /** Returns whether too much is unanswered. Further payments then wait in the store. */
   get isBusy(): boolean {
     return this.#unanswered.size >= UNANSWERED_MAX;
@@ -183,6 +188,9 @@ export class Session {
   }
 }
 
+/** The refusal of a session that is over: a newer one replaced it, or it has just ended. */
+export type LostBy = 'SUPERSEDED' | 'SESSION_ENDED';
+
 /** An agent in its session, registered or not. */
 interface Agent {
   connection: BoxConnection;
@@ -203,6 +211,8 @@ export class StaleSessions {
   readonly #world: World;
   /** The time of the last refusal, by box and session, oldest first. */
   readonly #refusedMs = new Map<string, number>();
+  /** Sessions that a newer one at another gateway has replaced, by box and session, oldest first. */
+  readonly #replaced = new Set<string>();
 
   constructor(world: World) {
     this.#world = world;
@@ -217,18 +227,30 @@ export class StaleSessions {
   ): void {
     const { log, clock } = this.#world;
     log.warn('message-refused', { box: terminalCode, type, reason: 'not of the session in use' });
-    const [key, nowMs] = [`${terminalCode} ${sessionId}`, clock.monotonicMs()];
+    const [key, nowMs] = [keyOf(terminalCode, sessionId), clock.monotonicMs()];
     if (nowMs - (this.#refusedMs.get(key) ?? Number.NEGATIVE_INFINITY) < REFUSE_AGAIN_MS) return;
     this.#refusedMs.delete(key);
     this.#refusedMs.set(key, nowMs);
     const [first] = this.#refusedMs.keys();
     if (this.#refusedMs.size > REFUSED_MAX && first !== undefined) this.#refusedMs.delete(first);
-    const isSuperseded = inUse !== undefined && inUse.sessionId !== sessionId;
+    const isSuperseded = inUse === undefined ? this.#replaced.has(key) : inUse.sessionId !== sessionId;
     this.refuse({ connection, sessionId }, isSuperseded ? 'SUPERSEDED' : 'SESSION_ENDED');
   }
 
-  refuse(agent: Agent, code: 'SUPERSEDED' | 'SESSION_ENDED'): void {
+  /** Refuses a session whose box another gateway has, or nobody. The same is said while it goes on sending. */
+  lost(terminalCode: string, agent: Agent, by: LostBy): void {
+    if (by === 'SUPERSEDED') this.#replaced.add(keyOf(terminalCode, agent.sessionId));
+    const [first] = this.#replaced;
+    if (this.#replaced.size > REFUSED_MAX && first !== undefined) this.#replaced.delete(first);
+    this.refuse(agent, by);
+  }
+
+  refuse(agent: Agent, code: LostBy): void {
     const cure = code === 'SUPERSEDED' ? ': end that one, and this one comes back by itself' : '';
     sendTo(agent, { type: 'refused', code, reason: `${CODES[code]}${cure}` }, this.#world);
   }
+}
+
+function keyOf(terminalCode: string, sessionId: string): string {
+  return `${terminalCode} ${sessionId}`;
 }

@@ -39,7 +39,7 @@ const wrongLogin = z.object({
 });
 export type WrongLogin = z.output<typeof wrongLogin>;
 
-const ASKS = ['push', 'post', 'traffic'] as const satisfies readonly Ask[];
+const ASKS = ['push', 'post', 'heard', 'traffic'] as const satisfies readonly Ask[];
 
 /** What one notification carries. */
 export const said = z.union([

@@ -44,6 +44,8 @@ export interface Questions {
     question: { box: string; sessionId: string; message: string };
     answer: { status: number; reason?: string | undefined };
   };
+  /** Asks whether this session of a box may still be in use there (clause MSG-8). */
+  heard: { question: { box: string; sessionId: string }; answer: boolean };
   /** Asks for the newest entries of the traffic log, as JSON. */
   traffic: { question: { path: string }; answer: string };
 }

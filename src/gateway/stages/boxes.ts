@@ -6,6 +6,7 @@ import { Hub } from '../boxes/hub.ts';
 import { MessageSigner } from '../boxes/message-signer.ts';
 import type { Mqtt } from '../boxes/mqtt.ts';
 import { SessionCheck } from '../boxes/session-check.ts';
+import { SharedBoxes } from '../boxes/shared-boxes.ts';
 import type { BoxWire } from '../boxes/wire.ts';
 import type { BoxReach } from '../common/box-reach.ts';
 import { mustTell, type Place } from '../common/place.ts';
@@ -30,6 +31,8 @@ export interface Boxes {
   /** Reaches the boxes of the whole cluster. */
   everywhere: BoxReach;
   sessionCheck: SessionCheck;
+  /** Follows what other gateways do with the boxes. */
+  shared: SharedBoxes;
 }
 
 /** Opens the third stage of a gateway. Throws as `startMqtt` does. */
@@ -43,13 +46,15 @@ export async function openBoxes(world: World, stored: Stored, edges: Edges): Pro
   const dialect = await dialectOf(world, stored, wire, edges);
   const mqtt = await openMqtt(world, stored, wire, edges, dialect);
   const here = {
-    renew: (terminalCode: string, reason: string) => hub.renew(terminalCode, reason),
+    renew: (terminalCode: string, reason: string) => hub.ends.renew(terminalCode, reason),
     expel: expeller(hub, clock, (terminalCode) => mqtt?.dropper(terminalCode)),
   };
   const everywhere = reachOver(place, here);
   const sessionCheck = new SessionCheck(world, stored, hub, here.expel);
   opened.add('check of sessions', () => sessionCheck.close());
-  return { hub, signer, wire, streams, mqtt, dialect, here, everywhere, sessionCheck };
+  const shared = new SharedBoxes(world, stored, hub);
+  opened.add('shared boxes', () => shared.close());
+  return { hub, signer, wire, streams, mqtt, dialect, here, everywhere, sessionCheck, shared };
 }
 
 async function openMqtt(
@@ -105,7 +110,7 @@ function expeller(hub: Hub, clock: Clock, dropperOf: (terminalCode: string) => (
   return async (terminalCode: string, reason: string, disabled = false) => {
     const drop = dropperOf(terminalCode);
     // The refusal must reach the box first, so that the box removes its QR at once (clause MSG-8).
-    if (await hub.expel(terminalCode, reason, disabled)) await clock.sleep(REFUSAL_MS);
+    if (await hub.ends.expel(terminalCode, reason, disabled)) await clock.sleep(REFUSAL_MS);
     drop?.();
   };
 }

@@ -5,15 +5,17 @@ import type { Edges } from '../faults/edges.ts';
 import type { Boxes } from './boxes.ts';
 import type { Money } from './money.ts';
 
-type Answers = { [K in Ask]: (question: Questions[K]['question']) => Promise<Questions[K]['answer']> };
+/** Answers the questions of other gateways. */
+type Answers = { [Kind in Ask]: (question: Questions[Kind]['question']) => Promise<Questions[Kind]['answer']> };
 
 /** Returns what a gateway does with what the others of its database say. */
 export function hearingOf(world: World, stored: Stored, boxes: Boxes, money: Money, edges: Edges): Hearing {
   const { changes } = world;
-  const { hub, signer, streams, sessionCheck, here } = boxes;
+  const { hub, signer, streams, sessionCheck, here, shared } = boxes;
   const answers: Answers = {
     post: ({ message, box: terminalCode, sessionId }) => streams.take({ terminalCode, sessionId }, message),
-    push: () => Promise.reject(new Error('nobody answers push')),
+    push: (asked) => hub.pushes.show(asked),
+    heard: async ({ box, sessionId }) => shared.hasHeard(box, sessionId),
     traffic: () => Promise.reject(new Error('nobody answers traffic')),
   };
   return {
@@ -27,7 +29,7 @@ export function hearingOf(world: World, stored: Stored, boxes: Boxes, money: Mon
         case 'signing-key':
           return signer.reload();
         case 'renew':
-          return hub.renew(news.box, news.reason);
+          return hub.ends.renew(news.box, news.reason);
         case 'expel':
           return here.expel(news.box, news.reason, news.disabled);
         case 'credit-lost':
@@ -37,10 +39,21 @@ export function hearingOf(world: World, stored: Stored, boxes: Boxes, money: Mon
       }
     },
     hint: (hint) => {
-      if (hint.about === 'callbacks') money.dispatcher.wakeHere(hint.partner);
+      switch (hint.about) {
+        case 'callbacks':
+          return money.dispatcher.wakeHere(hint.partner);
+        case 'notices':
+          return hub.deliver(hint.boxes);
+        case 'withdraw':
+          return hub.pushes.withdrawHere(hint.box, hint.pushId, hint.why);
+        case 'session':
+          return shared.replaced(hint.box, hint.sessionId);
+        case 'lists':
+          return;
+      }
     },
     answer: (kind, question) => answers[kind](question),
-    mayHaveMissed: () => undefined,
-    unseen: () => hub.sendAway('the gateway cannot reach its database'),
+    mayHaveMissed: () => shared.mayHaveMissed(),
+    unseen: () => hub.ends.sendAway('the gateway cannot reach its database'),
   };
 }

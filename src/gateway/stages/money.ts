@@ -67,7 +67,7 @@ export async function openMoney(world: World, stored: Stored, boxes: Boxes, edge
     resendCallback: (id) => dispatcher.resend(id),
   });
   const begin = () => {
-    for (const part of [dispatcher, paymentRequests, pruner, sources.catchUp]) part.start();
+    for (const part of [boxes.shared, dispatcher, paymentRequests, pruner, sources.catchUp]) part.start();
     // This start may have changed the registry by its file.
     void place.tell({ about: 'registry' });
   };
@@ -80,7 +80,7 @@ export async function openMoney(world: World, stored: Stored, boxes: Boxes, edge
 async function renewBoxesOf(accounts: readonly string[], { directory }: Stored, { hub }: Boxes): Promise<void> {
   for (const account of accounts) {
     for (const { terminalCode } of await directory.boxesOf(account)) {
-      await hub.renew(terminalCode, 'another source makes its QRs');
+      await hub.ends.renew(terminalCode, 'another source makes its QRs');
     }
   }
 }

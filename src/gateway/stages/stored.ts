@@ -12,9 +12,6 @@ import type { RegistryStore } from '../store/repositories/registry.ts';
 import type { DeliveriesFor } from '../store/startup/requeue.ts';
 import { type OnStandby, openStore } from '../store/store.ts';
 
-/** This long after the time to confirm a push, no gateway awaits it any more. */
-const STALE_AFTER_MS = 5_000;
-
 /**
  * Opens the second stage of a gateway: its store, updated from its file, and the parts that read it. `onStandby` is
  * called once when it waits because another gateway uses the database. Throws as `openStore` does.
@@ -37,9 +34,8 @@ export async function openStored(world: World, onStandby: OnStandby | undefined)
   const secrets = await BoxSecrets.open(store, vault);
   const virtualAccounts = new VirtualAccountTable();
   const directory = createDirectory(world, { registry: store.registry, enrolled: secrets, vault, virtualAccounts });
-  // Other gateways of the database may still await the pushes of the last moments.
-  const createdBeforeMs = clock.wallMs() - config.confirmTimeoutMs - STALE_AFTER_MS;
-  await store.orders.failUnfinished(clock.wallMs(), config.confirm, place.sharing && { createdBeforeMs });
+  // In a shared store, others wait for their pushes. The work `stale pushes` ends those for which nobody waits.
+  if (place.sharing === undefined) await store.orders.failUnfinished(clock.wallMs(), config.confirm);
   const { known, close } = await openKnownLogins(world, store);
   opened.add('known logins', close);
   const logins = new Logins(clock, known, place.budgets);

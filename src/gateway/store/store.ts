@@ -18,6 +18,7 @@ import { MoneyTransaction } from './repositories/money-transaction.ts';
 import { OrderStore } from './repositories/orders.ts';
 import { PaymentRequestStore } from './repositories/payment-requests.ts';
 import { PaymentStore } from './repositories/payments.ts';
+import { PushReader } from './repositories/pushes.ts';
 import { QrCodeStore } from './repositories/qr-codes.ts';
 import { RegistryStore } from './repositories/registry.ts';
 import { SaleStore } from './repositories/sales.ts';
@@ -46,6 +47,7 @@ export interface Settings {
 /** The data of the gateway that survives a restart. */
 export interface Store extends Settings {
   orders: OrderStore;
+  pushes: PushReader;
   qrCodes: QrCodeStore;
   payments: PaymentStore;
   credits: CreditStore;
@@ -129,6 +131,7 @@ export async function openStore(
   const history = new ModeHistory(db);
   return {
     orders: new OrderStore(db, log),
+    pushes: new PushReader(db),
     qrCodes: new QrCodeStore(db),
     payments: new PaymentStore(db, log),
     credits: new CreditStore(db, log, history),

@@ -119,6 +119,27 @@ export async function setOrderStatus(
     .execute();
 }
 
+/** The reason why a box must not show a QR of an account. `linked` means that the box is linked to another account. */
+export type LinkProblem = 'no box' | 'box disabled' | 'no account' | 'linked';
+
+/** Returns why a box must not show a QR of this account, as the caller's transaction sees them. */
+export async function linkProblem(
+  db: Kysely<Tables>,
+  terminalCode: string,
+  bankAccount: string,
+): Promise<LinkProblem | undefined> {
+  const box = await db
+    .selectFrom('boxes')
+    .leftJoin('accounts', 'accounts.bank_account', 'boxes.account')
+    .select(['boxes.account', 'boxes.disabled', 'accounts.disabled as account_disabled'])
+    .where('boxes.terminal_code', '=', terminalCode)
+    .executeTakeFirst();
+  if (box === undefined) return 'no box';
+  if (box.disabled === 1) return 'box disabled';
+  if (box.account !== bankAccount) return 'linked';
+  return box.account_disabled === 0 ? undefined : 'no account';
+}
+
 /** A push that its box must withdraw. */
 export interface WithdrawnPush {
   id: string;

@@ -20,6 +20,8 @@ import {
   cancelOrder,
   changePush,
   insertOrder,
+  type LinkProblem,
+  linkProblem,
   newestShown,
   ORDER_AFTER,
   type OrderSides,
@@ -33,7 +35,7 @@ const PUSHES_LISTED_MAX = 20;
 /** At most this many withdrawals are sent to a box at once. */
 const WITHDRAWALS_MAX = 100;
 /** After these failures a box may still have the push, so it gets the withdrawal again. */
-const UNSURE_CODES: Code[] = ['BOX_TIMEOUT', 'BOX_OFFLINE', 'REPLACED'];
+export const UNSURE_CODES: Code[] = ['BOX_TIMEOUT', 'BOX_OFFLINE', 'REPLACED'];
 
 export type Confirmation = 'accepted' | 'displayed';
 
@@ -113,16 +115,21 @@ export class OrderStore {
     return onlyIntact('pushes', pushes, this.#log);
   }
 
-  /** Stores a push before it is sent, together with its order if that is new. */
-  async startPush(push: NewPush, newOrder: NewOrder | undefined): Promise<void> {
-    await transact(this.#db, async (trx) => {
+  /**
+   * Stores a push before it is sent, together with its order if that is new. With `bankAccount`, stores nothing unless
+   * the box may show a QR of this account, and returns why it may not. Another gateway may have changed that.
+   */
+  startPush(push: NewPush, newOrder: NewOrder | undefined, bankAccount?: string): Promise<LinkProblem | undefined> {
+    return transact(this.#db, async (trx) => {
+      const problem = bankAccount && (await linkProblem(trx, push.terminal_code, bankAccount));
+      if (problem) return problem;
       if (newOrder !== undefined) await insertOrder(trx, newOrder, push.id);
       const begun = { status: 'sent', code: null, confirmed_at_ms: null, ended_at_ms: null } as const;
       await trx
         .insertInto('pushes')
         .values({ ...push, ...begun, seq: nextSeq(trx, 'pushes') })
         .execute();
-      if (newOrder !== undefined) return;
+      if (newOrder !== undefined) return undefined;
       const pushed = await trx
         .updateTable('orders')
         .set({ last_push_id: push.id, failure: null, updated_at_ms: push.created_at_ms })
@@ -130,6 +137,7 @@ export class OrderStore {
         .executeTakeFirst();
       if (pushed.numUpdatedRows === 0n) throw new Error('the order of the push was deleted');
       await setOrderStatus(trx, push.id, 'pushed', push.created_at_ms);
+      return undefined;
     });
   }
 
@@ -241,21 +249,20 @@ export class OrderStore {
   async failUnfinished(
     atMs: number,
     confirm: Confirmation,
-    only?: { terminalCode: string; except: readonly string[] } | { createdBeforeMs: number },
+    only: { terminalCode?: string; except?: readonly string[]; createdBeforeMs?: number } = {},
   ): Promise<WithdrawnPush[]> {
+    const { terminalCode, except = [], createdBeforeMs } = only;
     let unfinished = this.#db
       .selectFrom('pushes')
       .select(['id', 'terminal_code'])
       .where('status', 'in', confirm === 'displayed' ? ['sent', 'accepted'] : ['sent']);
-    if (only !== undefined && 'terminalCode' in only) {
-      unfinished = unfinished.where('terminal_code', '=', only.terminalCode).where('ended_at_ms', 'is', null);
-    } else if (only !== undefined) {
-      unfinished = unfinished.where('created_at_ms', '<', only.createdBeforeMs);
+    if (terminalCode !== undefined) {
+      unfinished = unfinished.where('terminal_code', '=', terminalCode).where('ended_at_ms', 'is', null);
     }
-    const kept: readonly string[] = only !== undefined && 'except' in only ? only.except : [];
+    if (createdBeforeMs !== undefined) unfinished = unfinished.where('created_at_ms', '<', createdBeforeMs);
     const failed: WithdrawnPush[] = [];
     for (const push of await unfinished.execute()) {
-      if (kept.includes(push.id)) continue;
+      if (except.includes(push.id)) continue;
       if (await this.failPush(push.id, push.terminal_code, 'BOX_OFFLINE', atMs, false)) failed.push(push);
     }
     return failed;
