@@ -110,6 +110,18 @@ export class WriterConnection {
     }
   }
 
+  /** Looks for payments that other gateways have missed. */
+  async hearOthers(): Promise<void> {
+    const client = await this.#pool.connect();
+    let isBroken = true;
+    try {
+      await this.#deps.guard.hear(queriesOver(client));
+      isBroken = false;
+    } finally {
+      client.release(isBroken);
+    }
+  }
+
   end(): Promise<void> {
     return this.#pool.end();
   }

@@ -121,6 +121,7 @@ export function postgresDatabase(databaseUrl: string, { guard, time, log, sharin
   const heartbeat = async () => {
     try {
       if (guard.isRefusing) await writer.lookAgain();
+      else if (sharing !== undefined) await writer.hearOthers();
       const look = (client: PostgresPoolClient) =>
         client.query<{ now_ms: number }>(`select ${NOW_MS_SQL} as now_ms`, []);
       await writer.use((client) => (time === undefined ? look(client) : time.measure(() => look(client))));

@@ -157,6 +157,11 @@ export class HighWaterMark {
     this.#log = log;
   }
 
+  /** Returns whether the mark follows the chain. */
+  get isOpen(): boolean {
+    return this.#fd !== undefined;
+  }
+
   /** Reads the file, and those of former names. Throws ConfigError when one cannot be read. */
   read(): { own: WrittenPayments; former: readonly WrittenPayments[] } {
     const own = this.#read(this.writer);

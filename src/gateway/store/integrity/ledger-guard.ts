@@ -104,8 +104,12 @@ export class LedgerGuard {
     return false;
   }
 
-  /** Checks again once another gateway has reported a loss, which this gateway cannot notice by itself. */
+  /**
+   * Checks again once another gateway has reported a loss, which this gateway cannot notice by itself. The check of a
+   * start finds it too, and may accept it, so nothing is done before that.
+   */
   async hear(db: Kysely<Tables>): Promise<void> {
+    if (!this.#mark.isOpen) return;
     if ((await reportedLosses(db)).length > 0) await this.check(db, false);
   }
 
