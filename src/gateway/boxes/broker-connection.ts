@@ -159,6 +159,11 @@ export class BrokerConnection implements ChannelConnection {
     return true;
   }
 
+  /** Publishes to a topic of no lane with QoS 1, never retained. Rejects with the error of the broker. */
+  async publish(topic: string, payload: string): Promise<void> {
+    await this.#client.publishAsync(topic, payload, { qos: 1 });
+  }
+
   /** Publishes the presence of the gateway again if it has changed. Never throws. */
   async renewPresence(): Promise<void> {
     try {

@@ -25,6 +25,8 @@ export interface Mqtt {
    * broker it does nothing.
    */
   dropper: (terminalCode: string) => () => void;
+  /** Publishes to any topic with QoS 1, never retained. Rejects if the broker does not take it. */
+  publish: (topic: string, payload: string) => Promise<void>;
   close: () => Promise<void>;
 }
 
@@ -54,8 +56,9 @@ export async function startMqtt(
 ): Promise<Mqtt> {
   if (embedded === undefined) {
     const address = { where: url, username, password, tls: tls && readPemFiles(tls, 'mqtt.tls') };
-    const { isConnected, close } = await open(address, world, stored, wire);
-    return { url, address, isConnected, dropper: () => () => undefined, close };
+    const channel = await open(address, world, stored, wire);
+    const { isConnected, close } = channel;
+    return { url, address, isConnected, dropper: () => () => undefined, publish: publishOver(channel), close };
   }
   // The broker is loaded here, so that a gateway at an external broker starts sooner.
   const { startBroker } = await import('./broker.ts');
@@ -84,7 +87,16 @@ export async function startMqtt(
     await close();
     throw error;
   }
-  return { url: broker.url, address, isConnected: channel.isConnected, dropper: broker.dropper, close };
+  const { isConnected } = channel;
+  return { url: broker.url, address, isConnected, dropper: broker.dropper, publish: publishOver(channel), close };
+}
+
+function publishOver(channel: MqttChannel<BrokerConnection>): Mqtt['publish'] {
+  return async (topic, payload) => {
+    const connection = channel.current();
+    if (connection === undefined) throw new Error('the broker is not connected');
+    await connection.publish(topic, payload);
+  };
 }
 
 /** Connects to the broker in the lane of this gateway, and at the doors that it has. */

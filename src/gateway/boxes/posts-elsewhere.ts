@@ -37,7 +37,7 @@ export class PostsElsewhere {
     try {
       const run = this.#get(sender)?.run;
       const answer = run === undefined ? undefined : await this.#ask(run, sender, password, message);
-      // The stream may have been opened anew at another gateway.
+      // The stream may be at another gateway by now.
       if (answer !== undefined && answer.status !== 409) return answer;
       const { terminalCode, sessionId } = sender;
       const found = await this.#world.place.streamElsewhere(terminalCode, sessionId);

@@ -42,7 +42,7 @@ export async function openDoors(
   opened.addFirst('readiness', () => health.readiness.stop());
   const app = openApp(world);
   const origin = () => originAt(app, config);
-  if (mqtt !== undefined) await dialect?.open(mqtt.address, money.calls, origin);
+  if (mqtt !== undefined) await dialect?.open(mqtt, money.calls, origin);
   const tokens = edges.tokens(await createTokens(store, place.time === undefined ? time.dating(clock) : clock, random));
   const endStreams = registerRoutes(app, {
     world,

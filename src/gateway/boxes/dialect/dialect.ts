@@ -19,11 +19,12 @@ import type { PartnerCalls } from '../../partner/partner-calls.ts';
 import type { NewPayment } from '../../store/schema/tables.ts';
 import { BoxQueues } from '../box-queues.ts';
 import type { BrokerAddress } from '../broker-client.ts';
+import type { Mqtt as MqttSide } from '../mqtt.ts';
 import { type MqttChannel, openMqttChannel } from '../mqtt-channel.ts';
 import type { BoxHub } from '../wire.ts';
 import { DialectBox, type DialectWire } from './dialect-box.ts';
 import { DialectConnection } from './dialect-connection.ts';
-import { Hosts } from './hosts.ts';
+import { type HostPublish, Hosts } from './hosts.ts';
 import { Listeners } from './listeners.ts';
 import type { Outcome } from './notice-sender.ts';
 
@@ -40,7 +41,18 @@ export interface DialectEdges {
 
 type VietqrBoxes = NonNullable<GatewayConfig['vietqrBoxes']>;
 
-/** Serves the boxes that speak the public dialect, over one connection to the broker (PROTOCOL.md, clause VQD). */
+/** The work that one gateway of a database does for all: what boxes of the dialect show is in its memory. */
+const WORK = 'dialect';
+/** The wait before a gateway asks again whether it may take over that work. */
+const TAKE_OVER_MS = 1_000;
+
+/** Publishes for a gateway that does not serve the boxes. */
+type Mqtt = Pick<MqttSide, 'address' | 'publish'>;
+
+/**
+ * Serves the boxes that speak the public dialect, over one connection to the broker (PROTOCOL.md, clause VQD). Of the
+ * gateways of a database one serves them all, and another takes over when it ends.
+ */
 export class Dialect {
   /** Records who listens at the embedded broker. Undefined at an external broker. */
   readonly listeners: Listeners | undefined;
@@ -51,7 +63,8 @@ export class Dialect {
   readonly #queues: BoxQueues;
   readonly #byTopic = new Map<string, DialectBox>();
   readonly #byMac = new Map<string, DialectBox>();
-  readonly #wire: DialectWire;
+  readonly #over = new AbortController();
+  #isServing = false;
   #channel: MqttChannel<DialectConnection> | undefined;
   #connection: DialectConnection | undefined;
   #hosts: Hosts | undefined;
@@ -62,39 +75,66 @@ export class Dialect {
     this.#edges = edges;
     this.#settings = settings;
     this.#queues = new BoxQueues(world.log);
-    const { paidMessage, login } = settings;
-    this.#wire = {
-      hub: edges.hub,
-      wrapConnect: edges.wrapConnect,
-      paidMessage,
-      queues: this.#queues,
-      startedMs: world.clock.wallMs(),
-      publish: (topic: string, payload: string) => this.publish(topic, payload),
-      tellsListeners: () => this.#connection?.tellsListeners === true,
-    };
+    const { login } = settings;
     const isEmbedded = world.config.mqtt?.embedded !== undefined;
     this.listeners = isEmbedded ? new Listeners(login.username, (...change) => this.#changed(...change)) : undefined;
   }
 
   static async create(settings: VietqrBoxes, world: World, stored: Stored, edges: DialectEdges): Promise<Dialect> {
     const dialect = new Dialect(settings, world, stored, edges);
-    for (const box of await stored.directory.dialectBoxes(BOXES_MAX)) {
-      const topic = boxIdTopic(boxIdOf(box.terminalCode, settings.boxIdSalt));
-      const made = new DialectBox(box, topic, world, stored, dialect.#wire);
-      dialect.#byTopic.set(topic, made);
-      dialect.#byMac.set(macDigits(box.macAddr ?? ''), made);
-    }
+    if (await world.place.lease(WORK)) await dialect.#takeBoxes();
     return dialect;
+  }
+
+  /** Begins to serve the boxes of the registry. Earlier payments may have been announced by another gateway. */
+  async #takeBoxes(): Promise<void> {
+    const { hub, wrapConnect } = this.#edges;
+    const { paidMessage, boxIdSalt } = this.#settings;
+    const wire: DialectWire = {
+      ...{ hub, wrapConnect, paidMessage, queues: this.#queues, startedMs: this.#world.clock.wallMs() },
+      publish: (topic, payload) => this.publish(topic, payload),
+      tellsListeners: () => this.#connection?.tellsListeners === true,
+    };
+    for (const box of await this.#stored.directory.dialectBoxes(BOXES_MAX)) {
+      const topic = boxIdTopic(boxIdOf(box.terminalCode, boxIdSalt));
+      const made = new DialectBox(box, topic, this.#world, this.#stored, wire);
+      this.#byTopic.set(topic, made);
+      this.#byMac.set(macDigits(box.macAddr ?? ''), made);
+    }
+    this.#isServing = true;
   }
 
   /**
    * Connects to the broker, greets the boxes that listen there, and answers hosts. `origin` is the address of the
-   * gateway. Throws as `openMqttChannel` does.
+   * gateway. While another gateway serves the boxes, this one only waits. Throws as `openMqttChannel` does.
    */
-  async open(address: BrokerAddress, service: PartnerCalls, origin: () => string): Promise<void> {
-    const publish = (topic: string, payload: string) => this.publish(topic, payload);
+  async open(mqtt: Mqtt, service: PartnerCalls, origin: () => string): Promise<void> {
+    const publish: HostPublish = (topic, payload) =>
+      this.#isServing ? this.publish(topic, payload) : mqtt.publish(topic, payload);
     const hosts = new Hosts(this.#world, this.#stored, service, origin, publish);
     this.#hosts = hosts;
+    if (this.#isServing) await this.#connect(mqtt.address, hosts);
+    else void this.#takeOver(mqtt.address, hosts);
+  }
+
+  /** Takes the boxes over once no other gateway serves them. */
+  async #takeOver(address: BrokerAddress, hosts: Hosts): Promise<void> {
+    const { clock, log, place } = this.#world;
+    const { signal } = this.#over;
+    while (!this.#isServing) {
+      await clock.sleep(TAKE_OVER_MS, signal);
+      if (signal.aborted) return;
+      try {
+        if (await place.lease(WORK)) await this.#takeBoxes();
+      } catch (error) {
+        log.warn('dialect-not-taken-over', { reason: reasonOf(error) });
+      }
+    }
+    log.info('dialect-taken-over', { boxes: this.#byTopic.size });
+    await this.#connect(address, hosts);
+  }
+
+  async #connect(address: BrokerAddress, hosts: Hosts): Promise<void> {
     const { listeners } = this;
     const hearer = {
       isListening: listeners && ((topic: string) => listeners.isListening(topic)),
@@ -110,7 +150,9 @@ export class Dialect {
       if (connection.tellsListeners) for (const box of this.#byTopic.values()) void box.greet();
       return connection;
     };
-    this.#channel = await openMqttChannel(address, open, this.#world);
+    const { clock, log, place } = this.#world;
+    // A gateway of several starts while the broker is away, because boxes over HTTP need none.
+    this.#channel = await openMqttChannel(address, open, { clock, log, mayBeAway: place.sharing !== undefined });
   }
 
   /** Publishes a payment to hosts once. A failure is only logged, because a host acts on each message. */
@@ -127,6 +169,7 @@ export class Dialect {
 
   /** Ends the connection after the work that is under way. */
   async close(): Promise<void> {
+    this.#over.abort();
     for (const box of this.#byTopic.values()) box.close();
     await this.#queues.idle();
     await this.#channel?.close();

@@ -19,7 +19,6 @@ import type { World } from '../../common/world.ts';
 import { CallNotes, readLeniently } from '../../partner/call-notes.ts';
 import type { PartnerCalls } from '../../partner/partner-calls.ts';
 import type { NewPayment } from '../../store/schema/tables.ts';
-import type { Publish } from './notice-sender.ts';
 import { timePaidOf } from './notices.ts';
 
 const SCHEMAS: Record<HostCall, z.ZodObject> = {
@@ -29,6 +28,9 @@ const SCHEMAS: Record<HostCall, z.ZodObject> = {
 };
 /** How many calls of hosts run at once. More are dropped, and a host without an answer asks again. */
 const CALLS_MAX = 32;
+
+/** Publishes to hosts. */
+export type HostPublish = (topic: string, payload: string) => Promise<unknown>;
 
 /** The partner for whom a host acts, and the body that it sent. */
 interface Caller {
@@ -46,11 +48,11 @@ export class Hosts {
   readonly #stored: Stored;
   readonly #service: PartnerCalls;
   readonly #origin: () => string;
-  readonly #publish: Publish;
+  readonly #publish: HostPublish;
   #calls = 0;
 
   /** `origin` is the address of the gateway, for links in answers. */
-  constructor(world: World, stored: Stored, service: PartnerCalls, origin: () => string, publish: Publish) {
+  constructor(world: World, stored: Stored, service: PartnerCalls, origin: () => string, publish: HostPublish) {
     this.#world = world;
     this.#stored = stored;
     this.#service = service;
