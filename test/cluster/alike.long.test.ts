@@ -1,24 +1,18 @@
 import { copyFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { describe, expect, it, onTestFinished } from 'vitest';
-import { startPartnerServer } from '../../src/bench/engine/clients/partner-server.ts';
-import { CREDIT_PATH } from '../../src/gateway/cluster/credit-carrier.ts';
-import { CLIENT_HEADER, OWN_HEADER, SECRET_HEADER, SHARD_HEADER } from '../../src/gateway/cluster/peers.ts';
+import { describe, expect, it } from 'vitest';
 import { systemRandom } from '../../src/lib/random.ts';
 import { newSecret } from '../../src/protocol/secret.ts';
 import { temporaryFolder } from '../support/net.ts';
 import { missing, note, postgresServer } from '../support/stores.ts';
-import { accountIn, PARTNER, shardsOf, startMembers, type TestMember, tokenAt } from './members.ts';
+import { startGateways, type TestGateway } from './gateways.ts';
 
-const ALL = [0, 1, 2, 3];
-
-describe.skipIf(missing)(`a member that is not like the others${note}`, () => {
+describe.skipIf(missing)(`a gateway that is not like the others of its database${note}`, () => {
   const server = postgresServer();
-  const open = async (config: Record<string, unknown> = {}, partner: object = PARTNER) => {
-    const databaseUrl = await server().database();
-    const cluster = await startMembers({ databaseUrl, members: 1, shards: ALL.length, accounts: 12, partner, config });
-    const [member] = cluster.members as [TestMember];
-    return { cluster, member, databaseUrl };
+  const open = async (config: Record<string, unknown> = {}) => {
+    const cluster = await startGateways({ databaseUrl: await server().database(), gateways: 1, config });
+    const [gateway] = cluster.gateways as [TestGateway];
+    return { cluster, gateway };
   };
   const folderWithKey = async () => {
     const folder = await temporaryFolder();
@@ -27,70 +21,55 @@ describe.skipIf(missing)(`a member that is not like the others${note}`, () => {
   };
 
   it.each([
-    ['another basePath', async () => ({ basePath: '/bank' }), /^basePath: expected \/vqr, as the member at .+ has it/],
+    ['another basePath', async () => ({ basePath: '/bank' }), /^basePath: expected \/vqr, as the gateway gw-1 has it/],
     [
       'another mode',
       async () => ({ sandbox: false, mode: 'live', publicUrl: 'https://pay.example' }),
       /^mode: expected sandbox/,
     ],
     ['a registry.key', async () => ({ dataDir: await folderWithKey() }), /^registry.key in dataDir: expected none/],
-  ])('SHA-4 does not join with %s, and takes no shard away', async (_what, change, reason) => {
-    const { cluster, member } = await open();
+  ])('SHA-4 does not join with %s, and leaves nothing behind', async (_what, change, reason) => {
+    const { cluster, gateway } = await open();
     await expect(cluster.start(await change())).rejects.toThrow(reason);
-    await cluster.whole([member]);
-    expect((await shardsOf(member)).toSorted()).toEqual(ALL);
+    await cluster.whole([gateway]);
+    expect((await cluster.rows.runs()).map(({ name }) => name)).toEqual([gateway.name]);
+    expect((await gateway.admin('/healthz')).status).toBe(200);
   });
 
-  it('SHA-4 a member accepts no payment in a shard that its account does not belong to, whoever forwarded it', async () => {
-    const receiver = await startPartnerServer();
-    onTestFinished(() => receiver.close());
-    const partner = { ...PARTNER, callback: { url: receiver.url } };
-    const { cluster, member, databaseUrl } = await open({}, partner);
-    const [row] = await server().run(databaseUrl, 'select secret from cluster.settings');
-    const { token } = await tokenAt(member);
-    const bankAccount = accountIn(cluster, [1]);
-    const paid = { bankAccount, bankCode: 'MB', content: 'DH1', amount: 5_000, transType: 'C' };
-    const answers = [0, 1].map((shard) =>
-      fetch(`${member.baseUrl}/bank/api/test/transaction-callback`, {
-        method: 'POST',
-        headers: {
-          ...{ authorization: `Bearer ${token}`, 'content-type': 'application/json' },
-          ...{ [SECRET_HEADER]: String(row?.secret), [SHARD_HEADER]: String(shard), [CLIENT_HEADER]: '127.0.0.1' },
-        },
-        body: JSON.stringify(paid),
-      }),
+  it('SHA-4 two gateways of one name do not run at once: the second is refused by name, and the first goes on', async () => {
+    const { cluster, gateway } = await open();
+    const [before] = await cluster.rows.runs();
+    await expect(cluster.start({ cluster: { name: gateway.name } })).rejects.toThrow(
+      `cluster.name: a gateway of the name ${gateway.name} runs at`,
     );
-    expect((await Promise.all(answers)).map(({ status }) => status)).toEqual([500, 200]);
-    const told = { sourceId: '1', reference: 'FT1', bankAccount, virtualAccount: '', amount: 5_000, text: 'DH1' };
-    const task = { task: 'store', told: { source: 'sepay', credit: { ...told, bankTimeMs: null }, caughtUp: false } };
-    const secret = String(row?.secret);
-    const carried = await fetch(`${member.origin}${CREDIT_PATH}`, {
-      method: 'POST',
-      headers: {
-        'content-type': 'application/json',
-        [SECRET_HEADER]: secret,
-        [OWN_HEADER]: secret,
-        [SHARD_HEADER]: '0',
-      },
-      body: JSON.stringify(task),
-    });
-    expect(carried.status).toBe(500);
-    const { body } = await member.admin('/_mock/payments');
-    expect(body).toHaveLength(1);
+    expect(await cluster.rows.runs()).toMatchObject([{ run: before?.run, gone: false }]);
+    await gateway.close();
+    const next = await cluster.start({ cluster: { name: gateway.name } });
+    await cluster.whole([next]);
   });
 
-  it('a member joins once its registry.key is the same; and no first member starts with another one', async () => {
+  it('a gateway joins once its registry.key is the same; and no first gateway starts with another one', async () => {
     const dataDir = await folderWithKey();
-    const { cluster, member } = await open({ dataDir });
+    const { cluster, gateway } = await open({ dataDir });
     const box = { terminalCode: 'VVB777777', serialNumber: 'VVB888888', secret: newSecret(systemRandom) };
-    expect((await member.admin('/admin/v1/boxes', 'POST', box)).status).toBe(201);
+    expect((await gateway.admin('/admin/v1/boxes', 'POST', box)).status).toBe(201);
     const same = await temporaryFolder();
     await copyFile(join(dataDir, 'registry.key'), join(same, 'registry.key'));
     const second = await cluster.start({ dataDir: same });
-    await cluster.whole([member, second]);
-    await Promise.all([member.close(), second.close()]);
+    await cluster.whole([gateway, second]);
+    await Promise.all([gateway.close(), second.close()]);
     for (const wrong of [await folderWithKey(), await temporaryFolder()]) {
       await expect(cluster.start({ dataDir: wrong })).rejects.toThrow(/registry.key is (missing|another key)/);
     }
+  });
+
+  it('a database of a cluster of an earlier version is refused by name, and stays as it is', async () => {
+    const { cluster, gateway } = await open();
+    await gateway.close();
+    const databaseUrl = await server().database();
+    await server().run(databaseUrl, 'create schema shard_0; create table shard_0.orders (id text)');
+    await expect(cluster.start({ databaseUrl })).rejects.toThrow(/of a cluster of an earlier version/);
+    const schemas = await server().run(databaseUrl, `select nspname from pg_namespace where nspname = 'cluster'`);
+    expect(schemas).toEqual([]);
   });
 });

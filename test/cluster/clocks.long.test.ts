@@ -4,7 +4,7 @@ import { type Clock, systemClock } from '../../src/lib/clock.ts';
 import { testGateway } from '../gateway/harness.ts';
 import { eventually } from '../support/net.ts';
 import { missing, note, postgresServer } from '../support/stores.ts';
-import { ADMIN_TOKEN, PARTNER, type Row, startMembers, type TestMember, tokenAt } from './members.ts';
+import { ADMIN_TOKEN, PARTNER, type Row, startGateways, type TestGateway, tokenAt } from './gateways.ts';
 
 const HOUR_MS = 3_600_000;
 /** The token of a call, and the times in it. */
@@ -24,24 +24,23 @@ function settable(aheadMs = 0) {
 interface Health {
   status: string;
   clock?: { aheadMs: number; problem?: string };
-  cluster: { members: { id: string; url: string; aheadMs: number | null }[] };
 }
 
 describe.skipIf(missing)(`clocks that are not that of the database${note}`, () => {
   const server = postgresServer();
-  const healthOf = async ({ admin }: Pick<TestMember, 'admin'>) => {
+  const healthOf = async ({ admin }: Pick<TestGateway, 'admin'>) => {
     const { status, body } = await admin('/healthz');
     return { ...(body as Health), httpStatus: status };
   };
 
-  it('TOK-2 SHA-10 members whose clocks are hours apart take the tokens of each other, and say which clock is wrong', async () => {
+  it('TOK-2 SHA-10 gateways whose clocks are hours apart take the tokens of each other, and say which clock is wrong', async () => {
     const [behind, ahead] = [settable(-HOUR_MS), settable(2 * HOUR_MS)];
-    const cluster = await startMembers({
-      ...{ databaseUrl: await server().database(), members: 3, shards: 6, accounts: 18 },
+    const cluster = await startGateways({
+      ...{ databaseUrl: await server().database(), gateways: 3, accounts: 6 },
       clocks: [behind.clock, ahead.clock],
     });
-    const [first, second, third] = cluster.members as [TestMember, TestMember, TestMember];
-    for (const at of cluster.members) {
+    const [first, second, third] = cluster.gateways as [TestGateway, TestGateway, TestGateway];
+    for (const at of cluster.gateways) {
       const { token } = await tokenAt(at, PARTNER);
       const { iat, exp } = timesOf(token);
       expect(exp - iat).toBe(300);
@@ -57,38 +56,36 @@ describe.skipIf(missing)(`clocks that are not that of the database${note}`, () =
       });
       expect(new Set(await Promise.all(answers))).toEqual(new Set([200]));
     }
-    for (const [member, aheadMs] of [
+    for (const [gateway, aheadMs] of [
       [first, -HOUR_MS],
       [second, 2 * HOUR_MS],
       [third, 0],
     ] as const) {
-      const { status, clock } = await healthOf(member);
+      const { status, clock } = await healthOf(gateway);
       expect(status).toBe('ok');
       expect(Math.abs((clock?.aheadMs ?? Number.NaN) - aheadMs)).toBeLessThan(1_000);
       expect(clock?.problem).toEqual(
         aheadMs === 0 ? undefined : expect.stringContaining(`${Math.abs(aheadMs) / 1000} s`),
       );
-      const told = member.log.filter(({ event }) => event === 'clock-skewed');
+      const told = gateway.log.filter(({ event }) => event === 'clock-skewed');
       expect(told).toHaveLength(aheadMs === 0 ? 0 : 1);
     }
-    await eventually('each member to see the clocks of all', async () => {
-      const { members } = (await healthOf(third)).cluster;
-      const seen = members
-        .map(({ aheadMs }) => Math.round((aheadMs ?? Number.NaN) / HOUR_MS))
-        .toSorted((a, b) => a - b);
+    await eventually('the rows to have the clocks of all', async () => {
+      const rows = await cluster.rows.query<{ ahead_ms: number | null }>('select ahead_ms from cluster.gateways');
+      const seen = rows.map((it) => Math.round((it.ahead_ms ?? Number.NaN) / HOUR_MS)).toSorted((a, b) => a - b);
       return seen.join() === '-1,0,2';
     });
     const { port } = new URL(third.origin);
     const file = {
       mode: 'sandbox',
       http: { host: '127.0.0.1', port: Number(port) },
-      cluster: {},
+      cluster: { name: third.name },
       sources: [],
     } as const;
     const findings = await gatewayFindings({ ...file, dataDir: third.dataDir, adminToken: ADMIN_TOKEN });
     expect(findings.find(({ check }) => check === 'cluster')).toMatchObject({
       result: 'warning',
-      found: expect.stringContaining(`the clock of the member at ${first.origin} is 3600 s behind`),
+      found: expect.stringContaining(`the clock of ${first.name} is 3600 s behind`),
       fix: expect.stringContaining('NTP'),
     });
     ahead.setAhead(0);

@@ -7,25 +7,24 @@ import { newSecret } from '../../src/protocol/secret.ts';
 import { freePort, temporaryFolder } from '../support/net.ts';
 import { payboxToEnd } from '../support/processes.ts';
 import { missing, note, postgresServer } from '../support/stores.ts';
-import { accountIn, PARTNER, type Row, shardsOf, startMembers, type TestMember } from './members.ts';
+import { PARTNER, type Row, startGateways, type TestGateway } from './gateways.ts';
 
-describe.skipIf(missing)(`a member of a cluster, as a partner sees it${note}`, () => {
+describe.skipIf(missing)(`one of several gateways, as a partner sees it${note}`, () => {
   const server = postgresServer();
 
-  it('SHA-5 a member of a cluster keeps every clause for partners, also for boxes that another member serves', {
+  it('SHA-5 one of several gateways keeps every clause for partners, also for boxes that another gateway serves', {
     timeout: 240_000,
   }, async () => {
     const [folder, listen] = [await temporaryFolder(), await freePort()];
     const signingSecret = `whsec_${Buffer.from(newSecret(systemRandom)).toString('base64')}`;
     const callback = { url: `http://127.0.0.1:${listen}/bank/api/transaction-sync`, signingSecret };
-    const cluster = await startMembers({
+    const cluster = await startGateways({
       databaseUrl: await server().database(),
-      ...{ members: 2, shards: 4, accounts: 12, partner: { ...PARTNER, callback } },
+      ...{ gateways: 2, partner: { ...PARTNER, callback } },
     });
-    const [asked, other] = cluster.members as [TestMember, TestMember];
-    const bankAccount = accountIn(cluster, await shardsOf(other));
-    const box = cluster.boxes.find(({ account }) => account === bankAccount);
-    const { userBankName = '' } = cluster.accounts.find((it) => it.bankAccount === bankAccount) ?? {};
+    const [asked, other] = cluster.gateways as [TestGateway, TestGateway];
+    const [box] = cluster.boxes;
+    const { bankAccount = '', userBankName = '' } = cluster.accounts[0] ?? {};
     const second = { bankAccount: '2000000000', bankCode: 'MB', userBankName: 'OTHER', partner: 'second' };
     const { body: partner } = await other.admin('/admin/v1/partners', 'POST', { username: second.partner });
     expect((await other.admin('/admin/v1/accounts', 'POST', second)).status).toBe(201);

@@ -1,29 +1,20 @@
 import { request } from 'node:http';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { shardOf } from '../../src/gateway/common/shard.ts';
 import { openPage } from '../gateway/page.ts';
 import { eventually } from '../support/net.ts';
 import { PROGRAMS, without } from '../support/programs.ts';
 import { missing, note, postgresServer } from '../support/stores.ts';
-import {
-  ADMIN_TOKEN,
-  accountIn,
-  generate,
-  type Health,
-  type Members,
-  shardsOf,
-  startMembers,
-  type TestMember,
-} from './members.ts';
+import { ADMIN_TOKEN, type Gateways, generate, startGateways, type TestGateway } from './gateways.ts';
 
 const browser = without(PROGRAMS.chromium);
-const SHARDS = 6;
+/** More than the streams that open, each of which tells of all lists once. */
+const ORDERS = 7;
 
 /** A reader of the console's events. */
-async function watch(member: TestMember) {
+async function watch(gateway: TestGateway) {
   const topics: string[] = [];
   const over = new AbortController();
-  const answer = await fetch(`${member.origin}/_mock/events`, {
+  const answer = await fetch(`${gateway.origin}/_mock/events`, {
     headers: { authorization: `Bearer ${ADMIN_TOKEN}` },
     signal: over.signal,
   });
@@ -42,54 +33,49 @@ async function watch(member: TestMember) {
   return { status: answer.status, topics, ended };
 }
 
-/** Generates orders in this shard; the reader hears of each. More than there are streams that open: each tells of all lists once. */
-async function hearsOf(reader: { topics: string[] }, cluster: Members, at: TestMember, shard: number): Promise<void> {
-  for (let n = 0; n <= SHARDS; n += 1) {
+/** Generates orders at a gateway; the reader hears of each. */
+async function hearsOf(reader: { topics: string[] }, cluster: Gateways, at: TestGateway): Promise<void> {
+  for (let n = 0; n < ORDERS; n += 1) {
     reader.topics.length = 0;
-    expect(await generate(at, accountIn(cluster, [shard]))).toBe(200);
+    expect(await generate(at, cluster.accounts[0]?.bankAccount ?? '')).toBe(200);
     await eventually(`order ${n}`, () => reader.topics.includes('orders'));
   }
 }
 
-describe.skipIf(missing)(`the console of a cluster${note}`, () => {
+describe.skipIf(missing)(`the console of gateways of one database${note}`, () => {
   const server = postgresServer();
 
-  it('SHA-6 one member streams the events of all shards, also after a member has gone and another has come', async () => {
-    const cluster = await startMembers({
-      databaseUrl: await server().database(),
-      members: 2,
-      shards: SHARDS,
-      accounts: 30,
-    });
-    const [first, second] = cluster.members as [TestMember, TestMember];
+  it('SHA-6 one gateway streams the events of all, also after one has gone and another has come', async () => {
+    const cluster = await startGateways({ databaseUrl: await server().database(), gateways: 2 });
+    const [first, second] = cluster.gateways as [TestGateway, TestGateway];
     expect((await fetch(`${first.origin}/_mock/events`)).status).toBe(401);
     const reader = await watch(first);
     expect(reader.status).toBe(200);
-    const [own = 0] = await shardsOf(first);
-    const [others = 0] = await shardsOf(second);
-    await hearsOf(reader, cluster, first, own);
-    await hearsOf(reader, cluster, second, others);
+    await hearsOf(reader, cluster, first);
+    await hearsOf(reader, cluster, second);
     await second.close();
     await cluster.whole([first]);
-    await hearsOf(reader, cluster, first, others);
-    reader.topics.length = 0;
+    await hearsOf(reader, cluster, first);
     const third = await cluster.start();
-    await eventually('the cluster in the events', () => reader.topics.includes('cluster'));
     await cluster.whole([first, third]);
-    const moved = await shardsOf(third);
-    expect(moved.length).toBeGreaterThan(0);
-    // A shard that has moved may have changed meanwhile: every list is read again.
-    await eventually('all lists', () =>
-      ['orders', 'boxes', 'payments', 'faults'].every((it) => reader.topics.includes(it)),
-    );
-    await hearsOf(reader, cluster, third, moved[0] ?? 0);
-    const { body } = await third.admin('/healthz');
-    expect(Object.keys((body as Health).cluster.holders)).toHaveLength(SHARDS);
+    await hearsOf(reader, cluster, third);
   });
 
-  it('SHA-6 a member drops a reader who does not read, and keeps the others', async () => {
-    const cluster = await startMembers({ databaseUrl: await server().database(), members: 1, shards: 2 });
-    const [only] = cluster.members as [TestMember];
+  it('SHA-6 a gateway that may have missed notifications counts all lists as changed', async () => {
+    const databaseUrl = await server().database();
+    const cluster = await startGateways({ databaseUrl, gateways: 1 });
+    const [first] = cluster.gateways as [TestGateway];
+    const reader = await watch(first);
+    await hearsOf(reader, cluster, first);
+    reader.topics.length = 0;
+    const listening = `select pg_terminate_backend(pid) from pg_stat_activity where query ilike '%listen%' and pid <> pg_backend_pid()`;
+    expect((await cluster.rows.query(listening)).length).toBeGreaterThan(0);
+    await eventually('all lists', () => ['orders', 'boxes', 'payments'].every((it) => reader.topics.includes(it)));
+  });
+
+  it('SHA-6 a gateway drops a reader who does not read, and keeps the others', async () => {
+    const cluster = await startGateways({ databaseUrl: await server().database(), gateways: 1 });
+    const [only] = cluster.gateways as [TestGateway];
     const readers = await Promise.all(Array.from({ length: 100 }, () => watch(only)));
     let isOver = false;
     void readers[0]?.ended.then(() => {
@@ -104,17 +90,12 @@ describe.skipIf(missing)(`the console of a cluster${note}`, () => {
     quick.on('error', () => undefined);
     quick.end();
     quick.once('response', () => quick.destroy());
-    await hearsOf(more, cluster, only, shardOf(cluster.accounts[0]?.bankAccount ?? '', 2));
+    await hearsOf(more, cluster, only);
   });
 
-  it('SHA-6 lists and sums of a member are those of all shards', async () => {
-    const cluster = await startMembers({
-      databaseUrl: await server().database(),
-      members: 2,
-      shards: SHARDS,
-      accounts: 12,
-    });
-    const [first, second] = cluster.members as [TestMember, TestMember];
+  it('SHA-6 lists and sums are the same at every gateway', async () => {
+    const cluster = await startGateways({ databaseUrl: await server().database(), gateways: 2, accounts: 12 });
+    const [first, second] = cluster.gateways as [TestGateway, TestGateway];
     for (const { bankAccount } of cluster.accounts) expect(await generate(second, bankAccount)).toBe(200);
     const { body } = await first.admin('/_mock/orders');
     expect(body).toHaveLength(12);
@@ -133,32 +114,22 @@ describe.skipIf(missing)(`the console of a cluster${note}`, () => {
     });
   });
 
-  it.skipIf(browser.missing)(
-    `the console of a cluster shows what all shards have, and who runs them${browser.note}`,
-    async () => {
-      const cluster = await startMembers({
-        databaseUrl: await server().database(),
-        members: 2,
-        shards: SHARDS,
-        accounts: 8,
-      });
-      const [first, second] = cluster.members as [TestMember, TestMember];
-      const page = await openPage(`${first.origin}/`);
-      await page.becomes(`!document.getElementById('gate').hidden`);
-      await page.evaluate(`sessionStorage.setItem('token', ${JSON.stringify(ADMIN_TOKEN)}); location.reload()`);
-      await page.becomes(`document.getElementById('live').textContent === 'connected'`);
-      for (const { terminalCode } of cluster.boxes) await page.shows(terminalCode);
-      await page.shows(`2 members, ${SHARDS} shards`);
-      for (const { origin } of cluster.members) await page.shows(origin);
-      for (const [n, { bankAccount }] of cluster.accounts.entries()) {
-        expect(await generate(n % 2 === 0 ? first : second, bankAccount, `LIVE${n}`)).toBe(200);
-        await page.shows(`LIVE${n}`);
-      }
-      await first.admin('/_mock/faults', 'POST', { fault: 'push-lost' });
-      await page.becomes(`document.getElementById('faults-count').textContent === '1 ordered'`);
-      await second.close();
-      await page.shows(`1 members, ${SHARDS} shards`);
-      await page.becomes(`!document.body.innerText.includes(${JSON.stringify(second.origin)})`);
-    },
-  );
+  it.skipIf(browser.missing)(`the console of any gateway shows what all have${browser.note}`, async () => {
+    const cluster = await startGateways({ databaseUrl: await server().database(), gateways: 2, accounts: 8 });
+    const [first, second] = cluster.gateways as [TestGateway, TestGateway];
+    const page = await openPage(`${first.origin}/`);
+    await page.becomes(`!document.getElementById('gate').hidden`);
+    await page.evaluate(`sessionStorage.setItem('token', ${JSON.stringify(ADMIN_TOKEN)}); location.reload()`);
+    await page.becomes(`document.getElementById('live').textContent === 'connected'`);
+    for (const { terminalCode } of cluster.boxes) await page.shows(terminalCode);
+    for (const { name } of cluster.gateways) await page.shows(name);
+    for (const [n, { bankAccount }] of cluster.accounts.entries()) {
+      expect(await generate(n % 2 === 0 ? first : second, bankAccount, `LIVE${n}`)).toBe(200);
+      await page.shows(`LIVE${n}`);
+    }
+    await first.admin('/_mock/faults', 'POST', { fault: 'push-lost' });
+    await page.becomes(`document.getElementById('faults-count').textContent === '1 ordered'`);
+    await second.close();
+    await page.becomes(`!document.body.innerText.includes(${JSON.stringify(second.name)})`);
+  });
 });

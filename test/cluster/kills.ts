@@ -1,46 +1,39 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { z } from 'zod';
 import { type Random, seededRandom } from '../../src/lib/random.ts';
 import { eventually } from '../support/net.ts';
 import { FAR_ENDS } from './links.ts';
-import type { ClusterWorld } from './world.ts';
+import { type ClusterWorld, nameOf } from './world.ts';
 
-/** What a run does to the cluster while it sells. */
+/** What a run does to the gateways and what they use, while they sell. */
 const KILLS = [
-  ...(['kill member', 'stop member', 'replace member', 'kill broker node', 'stop broker node'] as const),
-  ...(['crash database', 'cut database', 'cut broker', 'cut members'] as const),
+  ...(['kill gateway', 'stop gateway', 'replace gateway', 'kill broker node', 'stop broker node'] as const),
+  ...(['crash database', 'cut database', 'cut broker', 'end database sessions'] as const),
 ] as const;
 type Kill = (typeof KILLS)[number];
 
-/** Every shard has an holder again within this time after a member dies or hangs (PROTOCOL.md, clause SHA-5). */
-export const HELD_AGAIN_MS = 5_000;
+/** Every box of a gateway is served again within this time after that gateway died, or hung (PROTOCOL.md, clause SHA-5). */
+export const SERVED_AGAIN_MS = { killed: 5_000, stopped: 10_000 } as const;
 /** The fleet of a soak, on a machine that has much else to do, takes longer; its figures say how long. */
-const HELD_AGAIN_MAX_MS = 60_000;
+const SERVED_AGAIN_MAX_MS = 60_000;
 const UP_AGAIN_MS = 90_000;
 /** Of a run: for as long as most kills take until all is whole again. */
 const LOAD = { perAccount: 6, perSecond: 2 } as const;
 const KILL_AFTER_MS_MAX = 500;
-
-const health = z.object({
-  cluster: z.object({
-    member: z.string(),
-    shards: z.array(z.int()),
-    members: z.array(z.object({ id: z.string() })),
-    holders: z.record(z.string(), z.string()),
-    unheld: z.array(z.int()),
-  }),
-});
+const PAUSE_MS_MAX = 3_000;
+/** A gateway hangs for longer than it takes to be buried; sometimes for much longer. */
+const LONG_STOP_MS_MAX = 30_000;
+const LONG_STOPS = 1 / 4;
 
 export interface KillsReport {
-  /** Runs without a fault of the cluster. */
+  /** Runs without a fault of money. */
   runs: number;
   kills: Record<Kill, number>;
-  /** Milliseconds until every shard had a living holder again, of each member that died or hung. */
-  heldAgainMs: number[];
+  /** Milliseconds until every box of a gateway that died, or hung, had another one. */
+  servedAgainMs: { killed: number[]; stopped: number[] };
 }
 
 /**
- * Sells while parts of the cluster die, hang, lose each other and come back, one for each seed; then judges
+ * Sells while gateways, broker nodes and the database die, hang, lose each other and come back, one for each seed; then judges
  * the money of all. Throws with the seeds when it is wrong.
  */
 export async function playKills(world: ClusterWorld, seeds: readonly number[], report: KillsReport): Promise<void> {
@@ -54,22 +47,22 @@ export async function playKills(world: ClusterWorld, seeds: readonly number[], r
       sold.catch(() => undefined);
       selling.push(sold);
       await delay(random.fraction() * KILL_AFTER_MS_MAX);
-      const kill = KILLS[Math.floor(random.fraction() * KILLS.length)] ?? 'kill member';
+      const kill = KILLS[Math.floor(random.fraction() * KILLS.length)] ?? 'kill gateway';
       report.kills[kill] += 1;
       done.push(`${new Date().toISOString()} ${seed}: ${kill}`);
       await inflict(world, kill, random, report);
     }
     await Promise.all(selling);
-    await eventually('the cluster to be at rest', () => isAtRest(world), UP_AGAIN_MS);
+    await eventually('all gateways to be ready', () => isAtRest(world), UP_AGAIN_MS);
     await eventually('every box to be online', () => world.isOnline, UP_AGAIN_MS);
     await eventually('QRs whose answer was lost to end', () => !world.showsUnanswered, UP_AGAIN_MS);
     await world.judge();
-    const problems = [...world.tracker.problems.listed, ...(await world.rivalWrites())];
+    const problems = [...world.tracker.problems.listed, ...(await world.lateWrites())];
     if (problems.length > 0) throw new Error(problems.join('\n'));
     report.runs += seeds.length;
   } catch (error) {
     const told = await Promise.all(
-      world.members.map((_, i) => world.health(i).then(({ status, body }) => `${i} ${status} ${body}`, String)),
+      world.gateways.map((_, i) => world.health(i).then(({ status, body }) => `${i} ${status} ${body}`, String)),
     );
     const story = [...done, ...told, world.logs()].join('\n');
     throw new Error(`seeds ${seeds}: ${String(error)}\n${story}`, { cause: error });
@@ -77,8 +70,10 @@ export async function playKills(world: ClusterWorld, seeds: readonly number[], r
 }
 
 async function inflict(world: ClusterWorld, kill: Kill, random: Random, report: KillsReport): Promise<void> {
-  const member = Math.floor(random.fraction() * world.members.length);
-  const pauseMs = random.fraction() * 3_000;
+  const gateway = Math.floor(random.fraction() * world.gateways.length);
+  const pauseMs = random.fraction() * PAUSE_MS_MAX;
+  const isLong = random.fraction() < LONG_STOPS;
+  const stopMs = PAUSE_MS_MAX + (isLong ? random.fraction() * (LONG_STOP_MS_MAX - PAUSE_MS_MAX) : 0);
   if (kill === 'kill broker node' || kill === 'stop broker node') {
     const node = world.brokerNodes[Math.floor(random.fraction() * world.brokerNodes.length)];
     await node?.signal(kill === 'kill broker node' ? 'SIGKILL' : 'SIGSTOP');
@@ -91,27 +86,36 @@ async function inflict(world: ClusterWorld, kill: Kill, random: Random, report: 
     await delay(pauseMs / 3);
     return world.postgres.start();
   }
-  if (kill === 'replace member') {
-    await world.kill(member, 'SIGTERM');
-    return world.restart(member);
+  if (kill === 'end database sessions') {
+    // Those that listen are among them, so notifications are lost.
+    await world.rows.query(
+      `select pg_terminate_backend(pid) from pg_stat_activity where application_name like 'paybox %' and random() < 0.5`,
+    );
+    return;
   }
-  if (kill === 'kill member') {
-    await world.kill(member, 'SIGKILL');
-    report.heldAgainMs.push(await untilHeld(world, member));
-    return world.restart(member);
+  if (kill === 'replace gateway') {
+    await world.kill(gateway, 'SIGTERM');
+    return world.restart(gateway);
   }
-  world.signal(member, 'SIGSTOP');
+  const untilServed = await boxesOf(world, gateway);
+  if (kill === 'kill gateway') {
+    await world.kill(gateway, 'SIGKILL');
+    report.servedAgainMs.killed.push(await untilServed());
+    return world.restart(gateway);
+  }
+  world.signal(gateway, 'SIGSTOP');
   try {
-    report.heldAgainMs.push(await untilHeld(world, member));
-    await delay(pauseMs);
+    const servedMs = await untilServed();
+    report.servedAgainMs.stopped.push(servedMs);
+    await delay(Math.max(0, stopMs - servedMs));
   } finally {
-    world.signal(member, 'SIGCONT');
+    world.signal(gateway, 'SIGCONT');
   }
 }
 
-/** One member and a part of the cluster lose each other: their connections break at once, or hang for a while. */
+/** A gateway and what it uses lose each other: their connections break at once, or hang for a while. */
 async function cut(world: ClusterWorld, kill: Kill, random: Random, pauseMs: number): Promise<void> {
-  const far = FAR_ENDS.find((it) => kill.endsWith(it)) ?? 'members';
+  const far = FAR_ENDS.find((it) => kill.endsWith(it)) ?? 'database';
   const cable = world.links[Math.floor(random.fraction() * world.links.length)]?.[far];
   if (random.fraction() < 1 / 2) {
     cable?.cut();
@@ -122,39 +126,31 @@ async function cut(world: ClusterWorld, kill: Kill, random: Random, pauseMs: num
   cable?.resume();
 }
 
-/** Whether every member is well and runs what all say that it runs. */
+/** Whether every gateway says that it is ready, and the database has the runs of all. */
 async function isAtRest(world: ClusterWorld): Promise<boolean> {
-  const told = await Promise.all(world.members.map((_, i) => world.health(i).catch(() => undefined)));
-  return told.every((it) => {
-    const seen = it?.status === 200 ? health.safeParse(JSON.parse(it.body)).data?.cluster : undefined;
-    if (seen === undefined || seen.unheld.length > 0 || seen.members.length !== told.length) return false;
-    const own = Object.entries(seen.holders).flatMap(([shard, id]) => (id === seen.member ? [Number(shard)] : []));
-    return own.join() === seen.shards.toSorted((a, b) => a - b).join();
-  });
+  const told = await Promise.all(world.gateways.map((_, i) => world.health(i).catch(() => undefined)));
+  if (!told.every((it) => it?.status === 200)) return false;
+  const runs = await world.rows.runs();
+  return runs.length === told.length && runs.every(({ gone }) => !gone);
 }
 
-/** Milliseconds until the shards of the member at this place have other holders. */
-async function untilHeld(world: ClusterWorld, gone: number): Promise<number> {
-  const beganMs = performance.now();
-  const witness = world.members.findIndex((_, i) => i !== gone);
-  await eventually(
-    'every shard to have a living holder',
-    async () => {
-      const body = await world.health(witness).then(
-        (it) => it.body,
-        () => '{}',
-      );
-      const seen = health.safeParse(JSON.parse(body)).data?.cluster;
-      if (seen === undefined || seen.unheld.length > 0) return false;
-      // The gone one is no member any more, so it owns nothing that a member owns.
-      const living = new Set(seen.members.map(({ id }) => id));
-      return living.size < world.members.length && Object.values(seen.holders).every((id) => living.has(id));
-    },
-    HELD_AGAIN_MAX_MS,
-  );
-  return performance.now() - beganMs;
+/**
+ * Reads which boxes a gateway has now. The function that it returns settles with the milliseconds until other runs have
+ * all of them.
+ */
+async function boxesOf(world: ClusterWorld, gateway: number): Promise<() => Promise<number>> {
+  const { rows } = world;
+  const run = await rows.runOf(nameOf(gateway)).catch(() => undefined);
+  const boxes = run === undefined ? [] : await rows.boxesOf(run).catch(() => []);
+  return async () => {
+    const beganMs = performance.now();
+    const isServed = async () => (await rows.unserved(boxes, run ?? '')).length === 0;
+    await eventually('every box to be served', () => isServed().catch(() => false), SERVED_AGAIN_MAX_MS);
+    return performance.now() - beganMs;
+  };
 }
 
 export function emptyReport(): KillsReport {
-  return { runs: 0, kills: Object.fromEntries(KILLS.map((it) => [it, 0])) as Record<Kill, number>, heldAgainMs: [] };
+  const kills = Object.fromEntries(KILLS.map((it) => [it, 0])) as Record<Kill, number>;
+  return { runs: 0, kills, servedAgainMs: { killed: [], stopped: [] } };
 }

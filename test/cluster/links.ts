@@ -3,8 +3,8 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import { z } from 'zod';
 
-/** Parts of the cluster to which each member has a cable of its own. */
-export const FAR_ENDS = ['database', 'broker', 'members'] as const;
+/** What each gateway has a cable of its own to. */
+export const FAR_ENDS = ['database', 'broker'] as const;
 export type FarEnd = (typeof FAR_ENDS)[number];
 
 /** A cable on loopback. */
@@ -17,12 +17,12 @@ export interface Cable {
   resume(): void;
 }
 
-/** The cables of one member: to the database, to the broker, and from the other members. */
+/** The cables of one gateway: to the database, and to the broker. */
 export type Links = Readonly<Record<FarEnd, Cable>>;
 
-/** Lays the cables of members that listen at `members`. The caller closes them. */
-export async function startLinks(ports: { database: number; broker: number; members: readonly number[] }) {
-  const targets = ports.members.flatMap((member) => [ports.database, ports.broker, member]);
+/** Lays the cables of this many gateways. The caller closes them. */
+export async function startLinks(ports: { database: number; broker: number; gateways: number }) {
+  const targets = Array.from({ length: ports.gateways }, () => [ports.database, ports.broker]).flat();
   const program = fork(join(import.meta.dirname, 'links-program.ts'), targets.map(String), { execArgv: [] });
   const [message] = (await once(program, 'message')) as [unknown];
   const cables = z
@@ -32,10 +32,10 @@ export async function startLinks(ports: { database: number; broker: number; memb
       const tell = (what: 'cut' | 'stall' | 'resume') => () => void program.send({ at, what });
       return { port, cut: tell('cut'), stall: tell('stall'), resume: tell('resume') };
     });
-  const links = ports.members.map((_, i): Links => {
-    const [database, broker, members] = cables.slice(FAR_ENDS.length * i);
-    if (database === undefined || broker === undefined || members === undefined) throw new Error('no cable');
-    return { database, broker, members };
+  const links = Array.from({ length: ports.gateways }, (_, i): Links => {
+    const [database, broker] = cables.slice(FAR_ENDS.length * i);
+    if (database === undefined || broker === undefined) throw new Error('no cable');
+    return { database, broker };
   });
   const close = async () => {
     const ended = once(program, 'exit');

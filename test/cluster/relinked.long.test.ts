@@ -1,106 +1,108 @@
 import { describe, expect, it } from 'vitest';
-import { Shards } from '../../src/gateway/cluster/shards.ts';
-import type { News } from '../../src/gateway/common/shard.ts';
-import type { Gateway } from '../../src/gateway/gateway.ts';
-import type { ClusterDatabase } from '../../src/gateway/store/engines/cluster-database.ts';
-import { systemClock } from '../../src/lib/clock.ts';
-import { only } from '../gateway/stage-records.ts';
 import { connectFakeBox } from '../support/fake-box.ts';
-import { keptLog } from '../support/kept-log.ts';
 import { eventually } from '../support/net.ts';
+import { startProxy } from '../support/proxy.ts';
 import { missing, note, postgresServer } from '../support/stores.ts';
-import { accountIn, callAt, PARTNER, startMembers, type TestMember } from './members.ts';
+import { callAt, PARTNER, type Row, startGateways, type TestGateway } from './gateways.ts';
 
 const CHECKED_MS = 20_000;
+/** A change is seen everywhere within 1 s. */
+const SEEN_MS_MAX = 1_000;
 
-describe.skipIf(missing)(`a change of the registry whose news is lost${note}`, () => {
+describe.skipIf(missing)(`a change of the registry at one of several gateways${note}`, () => {
   const server = postgresServer();
 
-  it('REG-5 SHA-2 a change of the registry whose news is lost reaches the sessions that it concerns, and no other', async () => {
+  it('REG-5 SHA-4 reaches the sessions that it concerns at every gateway within 1 s, and no other', async () => {
     const databaseUrl = await server().database();
-    const cluster = await startMembers({ databaseUrl, members: 1, shards: 4, accounts: 12 });
-    const [member] = cluster.members as [TestMember];
-    const ofShard = (shard: number) => cluster.boxes.find((it) => it.account === accountIn(cluster, [shard]));
-    const [same, moved, removed, renamed] = [0, 1, 2, 3].map((shard) => ofShard(shard) ?? expect.fail('no box'));
+    const config = { registry: 'store' };
+    const cluster = await startGateways({ databaseUrl, gateways: 2, accounts: 4, config });
+    const [first, second] = cluster.gateways as [TestGateway, TestGateway];
+    const [same, moved, removed] = cluster.boxes;
     const connected = await Promise.all(
-      [same, moved, removed, renamed].map((identity) => {
+      [same, moved, removed].map((identity) => {
         if (identity === undefined) return expect.fail('no box');
-        return connectFakeBox({ gateway: { origin: member.origin, mqttUrl: undefined }, identity, transport: 'http' });
+        return connectFakeBox({ gateway: { origin: second.origin, mqttUrl: undefined }, identity, transport: 'http' });
       }),
     );
     const refusals = () =>
       connected.map(({ received }) => received.flatMap((it) => (it.type === 'refused' ? it.code : [])));
-    for (const sql of [
-      `update shard_0.boxes set account = '${same?.account}' where terminal_code = '${moved?.terminalCode}'`,
-      `delete from shard_0.boxes where terminal_code = '${removed?.terminalCode}'`,
-      `update shard_0.accounts set user_bank_name = 'ANOTHER' where bank_account = '${renamed?.account}'`,
-    ]) {
-      await server().run(databaseUrl, sql);
-    }
-    // As a member does whose file was changed.
-    await member.heed({ about: 'registry' });
-    await eventually('the refusals', () => refusals().flat().length === 3, CHECKED_MS);
-    expect(refusals()).toEqual([[], ['SESSION_ENDED'], ['NOT_REGISTERED'], ['SESSION_ENDED']]);
+    const account = cluster.accounts[3]?.bankAccount;
+    const sinceMs = performance.now();
+    expect((await first.admin(`/admin/v1/boxes/${moved?.terminalCode}/link`, 'POST', { account })).status).toBe(200);
+    expect((await first.admin(`/admin/v1/boxes/${removed?.terminalCode}`, 'DELETE')).status).toBe(200);
+    await eventually('the refusals', () => refusals().flat().length === 2);
+    expect(performance.now() - sinceMs).toBeLessThan(SEEN_MS_MAX + 1_000);
+    expect(refusals()).toEqual([[], ['SESSION_ENDED'], ['NOT_REGISTERED']]);
   });
 
-  it('REG-5 SHA-2 a change of the registry reaches a member that was out of touch', async () => {
+  it('REG-5 SHA-4 reaches a gateway that was out of touch', async () => {
     const databaseUrl = await server().database();
-    const cluster = await startMembers({ databaseUrl, members: 1, shards: 4, accounts: 12 });
-    const [member] = cluster.members as [TestMember];
-    const [was, is] = [accountIn(cluster, [1]), accountIn(cluster, [2])];
-    const identity = cluster.boxes.find(({ account }) => account === was) ?? expect.fail('no box');
-    const gateway = { origin: member.origin, mqttUrl: undefined };
-    const first = await connectFakeBox({ gateway, identity, transport: 'http' });
-    expect(first.of('welcome')[0]?.link?.bankAccount).toBe(was);
-    await server().run(
-      databaseUrl,
-      `update shard_0.boxes set account = '${is}' where terminal_code = '${identity.terminalCode}'`,
-    );
-    await server().stop();
-    const isLost = () => member.log.some(({ event }) => event === 'cluster-database-lost');
-    await eventually('the member to miss its database', isLost);
-    await server().start();
-    await eventually('the end of its session', () => first.of('refused')[0]?.code === 'SESSION_ENDED', CHECKED_MS);
-    await first.close();
-    const second = await connectFakeBox({ gateway, identity, transport: 'http' });
-    expect(second.of('welcome')[0]?.link?.bankAccount).toBe(is);
+    const proxy = await startProxy({ port: server().port });
+    const far = Object.assign(new URL(databaseUrl), { port: String(proxy.port) }).href;
+    const config = { registry: 'store' };
+    const cluster = await startGateways({ databaseUrl, gateways: 1, config });
+    const [near] = cluster.gateways as [TestGateway];
+    const away = await cluster.start({ databaseUrl: far });
+    await cluster.whole([near, away]);
+    const identity = cluster.boxes[0] ?? expect.fail('no box');
+    const gateway = { origin: away.origin, mqttUrl: undefined };
+    const box = await connectFakeBox({ gateway, identity, transport: 'http' });
+    expect(box.of('welcome')[0]?.link?.bankAccount).toBe(identity.account);
+    // Its connections break, and so what it is told meanwhile is lost.
+    proxy.cut();
+    const account = cluster.accounts[1]?.bankAccount;
+    const linked = await near.admin(`/admin/v1/boxes/${identity.terminalCode}/link`, 'POST', { account });
+    expect(linked.status).toBe(200);
+    await eventually('the end of its session', () => box.of('refused')[0]?.code === 'SESSION_ENDED', CHECKED_MS);
+    await box.close();
+    const again = await connectFakeBox({ gateway, identity, transport: 'http' });
+    expect(again.of('welcome')[0]?.link?.bankAccount).toBe(account);
+    await again.close();
+    await away.close();
+    await proxy.close();
   });
-});
 
-describe.skipIf(missing)(`a box that is linked to an account of another shard${note}`, () => {
-  const server = postgresServer();
-
-  it('MSG-14 a box that is linked to an account of another shard is no new box there: what came for it in between is news', async () => {
+  it('REG-5 a new link of a box ends the notices that wait for it, whichever gateway links it', async () => {
     const databaseUrl = await server().database();
-    const callback = { url: 'http://127.0.0.1:9/sync' };
-    const partner = { ...PARTNER, callback };
-    const cluster = await startMembers({ databaseUrl, members: 1, shards: 4, accounts: 12, partner });
-    const [member] = cluster.members as [TestMember];
-    const [was, is] = [accountIn(cluster, [1]), accountIn(cluster, [2])];
-    const identity = cluster.boxes.find(({ account }) => account === was) ?? expect.fail('no box');
-    const gateway = { origin: member.origin, mqttUrl: undefined };
-    const first = await connectFakeBox({ gateway, identity, transport: 'http' });
-    await first.close();
-    const change = `update shard_0.boxes set account = '${is}' where terminal_code = '${identity.terminalCode}'`;
-    await server().run(databaseUrl, change);
-    await member.heed({ about: 'registry' });
-    const money = { bankAccount: is, content: 'NEWS', amount: 5_000, transType: 'C' };
-    const paid = await callAt(member, '/bank/api/test/transaction-callback', money);
-    const second = await connectFakeBox({ gateway, identity, transport: 'http' });
-    expect(await second.next('payment')).toMatchObject({ transactionId: paid.body.message, late: false });
+    const partner = { ...PARTNER, callback: { url: 'http://127.0.0.1:9/sync' } };
+    const cluster = await startGateways({ databaseUrl, gateways: 2, partner, config: { registry: 'store' } });
+    const [first, second] = cluster.gateways as [TestGateway, TestGateway];
+    const [before = '', after] = cluster.accounts.map((it) => it.bankAccount);
+    const box = { terminalCode: 'VVB777777', serialNumber: 'VVB888888', account: before };
+    expect((await first.admin('/admin/v1/boxes', 'POST', box)).status).toBe(201);
+    const paid = { bankAccount: before, bankCode: 'MB', content: 'DH1', amount: 5_000, transType: 'C' };
+    const told = await eventually('the box at the other gateway', async () => {
+      const answer = await callAt(second, '/bank/api/test/transaction-callback', paid);
+      return answer.status === 200 && answer;
+    });
+    const waiting = async () => {
+      const payments = (await second.admin('/_mock/payments')).body as { transactionId: string; boxes: Row[] }[];
+      const payment = payments.find((it) => it.transactionId === told.body.message);
+      return payment?.boxes.find((it) => it.terminalCode === box.terminalCode)?.reportedAt;
+    };
+    expect(await waiting()).toBe(null);
+    const linked = await second.admin(`/admin/v1/boxes/${box.terminalCode}/link`, 'POST', { account: after });
+    expect(linked.status).toBe(200);
+    await eventually('the end of what waits', async () => (await waiting()) !== null);
   });
-});
 
-it('a shard that has opened applies the news that it missed meanwhile', async () => {
-  const heard: string[] = [];
-  const gateway = { heed: async ({ about }: News) => void heard.push(about), close: async () => undefined };
-  const shards = new Shards({
-    ...{ clock: systemClock, log: keptLog().log, member: 'a', count: 1 },
-    database: only<ClusterDatabase>({ endHolder: async () => undefined }),
-    start: async () => gateway as unknown as Gateway,
-    changed: () => undefined,
+  it('MSG-14 a box that is linked to another account is no new box at another gateway: what came for it in between is news', async () => {
+    const databaseUrl = await server().database();
+    const partner = { ...PARTNER, callback: { url: 'http://127.0.0.1:9/sync' } };
+    const cluster = await startGateways({ databaseUrl, gateways: 2, partner, config: { registry: 'store' } });
+    const [first, second] = cluster.gateways as [TestGateway, TestGateway];
+    const identity = cluster.boxes[0] ?? expect.fail('no box');
+    const account = cluster.accounts[1]?.bankAccount ?? '';
+    const at = ({ origin }: TestGateway) =>
+      ({ gateway: { origin, mqttUrl: undefined }, identity, transport: 'http' }) as const;
+    const before = await connectFakeBox(at(first));
+    await before.close();
+    const linked = await second.admin(`/admin/v1/boxes/${identity.terminalCode}/link`, 'POST', { account });
+    expect(linked.status).toBe(200);
+    const money = { bankAccount: account, content: 'NEWS', amount: 5_000, transType: 'C' };
+    const paid = await callAt(first, '/bank/api/test/transaction-callback', money);
+    expect(paid.status).toBe(200);
+    const after = await connectFakeBox(at(second));
+    expect(await after.next('payment')).toMatchObject({ transactionId: paid.body.message, late: false });
   });
-  shards.follow({ members: [{ id: 'a', url: 'http://a', file: '', alike: {}, leaving: false }], holders: new Map() });
-  await shards.settled();
-  expect(heard).toEqual(['registry', 'signing-key']);
 });

@@ -28,7 +28,8 @@ import { cli } from '../support/program-code.ts';
 import { findProgram, PROGRAMS } from '../support/programs.ts';
 import { type BrokerName, startBroker } from './brokers.ts';
 import { atPort, type Links, startLinks } from './links.ts';
-import { logWrites, rivalWrites, type Write, writesOf } from './write-history.ts';
+import { ClusterRows } from './rows.ts';
+import { lateWrites, logWrites, type Write, writesOf } from './write-history.ts';
 
 const ADMIN_TOKEN = newSecret(systemRandom);
 const PARTNER = { username: 'shop', password: 'cluster-partner-password-of-a-test' };
@@ -36,33 +37,35 @@ const BROKER_PASSWORD = 'cluster-broker-password-of-a-test';
 
 const SETTLE_MS = 60_000;
 const LOG_LINES_MAX = 400;
-const STARTS_MAX = 3;
+/** A gateway that has ended is started again after this time, as by a supervisor. */
+const REVIVE_MS = 500;
 const CLOSE_MS_MAX = 30_000;
 
 export interface WorldSize {
-  members: number;
-  shards: number;
+  gateways: number;
   accounts: number;
   /** Every second one over HTTP; every fourth of each is full, the others are light. */
   boxes: number;
   broker?: BrokerName;
 }
 
-/** A cluster of programs: members and broker nodes behind HAProxy, PostgreSQL, and boxes in this process. */
+/** Programs: gateways and broker nodes behind HAProxy, PostgreSQL; and boxes in this process. */
 export class ClusterWorld {
   readonly tracker = new OrderTracker(systemClock);
   readonly measured = new Measurements();
   readonly boxes: FleetBox[] = [];
   /** Callbacks that the partner got, by transactionId. */
   readonly callbacks = new Map<string, number>();
-  readonly members: (Configured<GatewayAt> | undefined)[] = [];
+  readonly gateways: Configured<GatewayAt>[] = [];
+  /** Gateways that a test has killed, and that nobody starts again yet. */
+  readonly #down = new Set<number>();
   readonly origin: string;
   readonly postgres: PostgresServer;
   #databaseUrl = '';
   readonly #size: WorldSize;
   readonly #closing = new AbortController();
   readonly #ends: [what: string, end: () => unknown][] = [];
-  /** Of each member. */
+  /** Of each gateway. */
   readonly links: Links[] = [];
   #broker: BrokerCluster | undefined;
 
@@ -83,7 +86,7 @@ export class ClusterWorld {
       account: accountOf(i % size.accounts).bankAccount,
     }));
     const logins = Object.fromEntries(boxes.map(({ terminalCode, secret }) => [terminalCode, loginOf(secret)]));
-    const [frontPort = 0, brokerPort = 0, ...ports] = await freePorts(size.members + 2);
+    const [frontPort = 0, brokerPort = 0, ...ports] = await freePorts(size.gateways + 2);
     const origin = `http://127.0.0.1:${frontPort}`;
     const world = new ClusterWorld({ size, origin, postgres });
     world.#ends.push(['folder', remove]);
@@ -97,19 +100,19 @@ export class ClusterWorld {
       world.#ends.push(['partner', () => partner.close()]);
       partner.onReceived(({ transactionId: id = '' }) => world.callbacks.set(id, (world.callbacks.get(id) ?? 0) + 1));
       const accounts = Array.from({ length: size.accounts }, (_, i) => accountOf(i));
-      const cables = await startLinks({ database: postgres.port, broker: brokerPort, members: ports });
+      const cables = await startLinks({ database: postgres.port, broker: brokerPort, gateways: ports.length });
       world.#ends.push(['cables', cables.close]);
       world.links.push(...cables.links);
       for (const [i, port] of ports.entries()) {
         const links = cables.links[i];
-        if (links === undefined) throw new Error(`no cables for member ${i}`);
+        if (links === undefined) throw new Error(`no cables for gateway ${i}`);
         const mqttUrl = `mqtt://127.0.0.1:${links.broker.port}`;
         const config = {
           http: { port, trustedProxies: ['127.0.0.1'] },
           mqtt: { url: mqttUrl, username: GATEWAY_LOGIN, password: BROKER_PASSWORD },
-          cluster: { advertise: `http://127.0.0.1:${links.members.port}`, shards: size.shards },
+          cluster: { name: nameOf(i) },
           ...{
-            dataDir: join(folder, `member-${i}`),
+            dataDir: join(folder, `gateway-${i}`),
             databaseUrl: atPort(databaseUrl, links.database.port),
             adminToken: ADMIN_TOKEN,
             accounts,
@@ -120,9 +123,10 @@ export class ClusterWorld {
         };
         await mkdir(join(folder, `at-${i}`));
         const launch = (...args: string[]) => world.#start(cli(), args);
-        world.members.push(await startConfigured<GatewayAt>('gateway', config, join(folder, `at-${i}`), launch));
+        world.gateways.push(await startConfigured<GatewayAt>('gateway', config, join(folder, `at-${i}`), launch));
       }
-      await logWrites(postgres, databaseUrl, size.shards);
+      await logWrites(postgres, databaseUrl);
+      void world.#supervise();
       await world.#frontReady(front);
       await world.#startBoxes(boxes, brokerPort, folder, log);
       return world;
@@ -151,7 +155,7 @@ export class ClusterWorld {
       const begin = async (): Promise<boolean> => {
         return runLoad(this.boxesOf(account), plan, run).then(
           () => true,
-          // The call for a token, before the first order, may meet a member that is just killed.
+          // The call for a token, before the first order, may meet a gateway that is just killed.
           (error: unknown) => (!hasBegun() && !this.#closing.signal.aborted ? false : Promise.reject(error)),
         );
       };
@@ -169,14 +173,18 @@ export class ClusterWorld {
     });
   }
 
-  /** Writes to all shards, in their order. */
+  /** Writes to the store and burials, in their order. */
   writes(): Promise<Write[]> {
     return writesOf(this.postgres, this.#databaseUrl);
   }
 
-  /** Shards that two members have written to at once. */
-  async rivalWrites(): Promise<string[]> {
-    return rivalWrites(await this.writes());
+  /** Writes of runs whose leases had gone to others. */
+  async lateWrites(): Promise<string[]> {
+    return lateWrites(await this.writes());
+  }
+
+  get rows(): ClusterRows {
+    return new ClusterRows(this.#databaseUrl);
   }
 
   /** The boxes of an account. */
@@ -185,7 +193,7 @@ export class ClusterWorld {
   }
 
   /**
-   * Whether a box shows the QR of a push that was answered E05: the answer was lost with its member, the push perhaps not
+   * Whether a box shows the QR of a push that was answered E05: the answer was lost with its gateway, the push perhaps not
    * (PROTOCOL.md, clause SHA-5). It ends by its lifetime at the latest.
    */
   get showsUnanswered(): boolean {
@@ -196,50 +204,46 @@ export class ClusterWorld {
     return this.boxes.every((box) => box.isOnline());
   }
 
-  /** Kills a member with this signal. */
-  async kill(member: number, signal: NodeJS.Signals = 'SIGKILL'): Promise<void> {
-    const running = this.members[member]?.running;
-    if (running === undefined) return;
-    running.child.kill(signal);
-    await running.ended;
+  /** Ends a gateway with this signal. It stays down until `restart`. */
+  async kill(gateway: number, signal: NodeJS.Signals = 'SIGKILL'): Promise<void> {
+    this.#down.add(gateway);
+    const running = this.gateways[gateway]?.running;
+    running?.child.kill(signal);
+    await running?.ended;
   }
 
-  /** Starts a member that has ended, again if it finds no database yet, as a supervisor does. */
-  async restart(member: number): Promise<void> {
-    for (let attempt = 1; ; attempt += 1) {
-      try {
-        this.members[member] = await this.members[member]?.again();
-        return;
-      } catch (error) {
-        if (attempt >= STARTS_MAX) throw error;
-      }
-    }
+  /** Has a gateway that was killed started again. */
+  restart(gateway: number): void {
+    this.#down.delete(gateway);
   }
 
-  signal(member: number, signal: NodeJS.Signals): void {
-    this.members[member]?.running.child.kill(signal);
+  signal(gateway: number, signal: NodeJS.Signals): void {
+    this.gateways[gateway]?.running.child.kill(signal);
   }
 
   get brokerNodes(): readonly BrokerNode[] {
     return this.#broker?.nodes ?? [];
   }
 
-  /** What the member at this place says of itself. */
-  async health(member: number): Promise<{ status: number; body: string }> {
-    const at = this.members[member]?.at.consoleUrl ?? '';
+  /** What the gateway at this place says of itself. */
+  async health(gateway: number): Promise<{ status: number; body: string }> {
+    const at = this.gateways[gateway]?.at.consoleUrl ?? '';
     const answer = await fetch(new URL('/healthz', at), { signal: AbortSignal.timeout(5_000) });
     return { status: answer.status, body: await answer.text() };
   }
 
-  /** The newest lines of all members, in the order of their times; each begins with its member. */
+  /** The newest lines of all gateways, in the order of their times; each begins with its gateway. */
   logs(): string {
-    const lines = this.members.flatMap((it, i) => {
+    const lines = this.gateways.flatMap((it, i) => {
       // What a program that crashes writes has no time: it stays behind the line before it.
       let time = '';
-      return (it?.running.output() ?? '').split('\n').map((line) => {
-        time = /"time":"([^"]+)"/.exec(line)?.[1] ?? time;
-        return { time, text: `${i} ${line}` };
-      });
+      return it.running
+        .output()
+        .split('\n')
+        .map((line) => {
+          time = /"time":"([^"]+)"/.exec(line)?.[1] ?? time;
+          return { time, text: `${i} ${line}` };
+        });
     });
     const ordered = lines.toSorted((a, b) => (a.time < b.time ? -1 : a.time > b.time ? 1 : 0));
     const texts = ordered.map(({ text }) => text);
@@ -263,7 +267,23 @@ export class ClusterWorld {
     return running;
   }
 
-  /** HAProxy before it has a member to lead to: the members reach the broker through it. */
+  /** Starts again what has ended, also by itself: a run that others have buried ends, and a start may find no database. */
+  async #supervise(): Promise<void> {
+    const { signal } = this.#closing;
+    while (!signal.aborted) {
+      await systemClock.sleep(REVIVE_MS, signal);
+      await Promise.all(
+        this.gateways.map(async (it, i) => {
+          const { exitCode, signalCode } = it.running.child;
+          if (signal.aborted || this.#down.has(i) || (exitCode === null && signalCode === null)) return;
+          const again = await it.again().catch(() => undefined);
+          if (again !== undefined) this.gateways[i] = again;
+        }),
+      );
+    }
+  }
+
+  /** HAProxy before it has a gateway to lead to: the gateways reach the broker through it. */
   async #startFront(
     folder: string,
     { frontPort, brokerPort, ports }: { frontPort: number; brokerPort: number; ports: readonly number[] },
@@ -338,6 +358,11 @@ async function ended([what, end]: [what: string, end: () => unknown]): Promise<s
   } catch (error) {
     return `${what}: ${reasonOf(error)}`;
   }
+}
+
+/** The name of the gateway at this place. */
+export function nameOf(gateway: number): string {
+  return `gw-${gateway}`;
 }
 
 function accountOf(number: number) {

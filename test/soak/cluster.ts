@@ -10,13 +10,13 @@ import type { Soak } from './soak.ts';
 const ROOT = resolve(import.meta.dirname, '../..');
 const VITEST = resolve(ROOT, 'node_modules/vitest/vitest.mjs');
 const ARGS = [VITEST, 'run', '--config', 'test/vitest.config.ts', 'test/cluster/kills.long.test.ts'];
-/** Runs that share one cluster; there is one over each broker at a time. */
+/** Runs that share one world; there is one over each broker at a time. */
 const RUNS_PER_WORLD = 30;
 const FAILURES_MAX = 5;
 
 const counts = z.record(z.string(), z.number());
 
-/** A cluster whose members, broker nodes and database are killed, stopped and cut off, over each broker at once, while it sells; see test/cluster. */
+/** Gateways of one database that are killed, stopped and cut off, with their broker nodes and database, over each broker at once, while they sell; see test/cluster. */
 export const cluster: Soak = {
   name: 'cluster',
   unit: 'runs',
