@@ -3,11 +3,14 @@ import { z } from 'zod';
 // The log of a gateway's messages, `GET /_mock/wire`: without passwords, tokens, checkSums and signatures.
 
 const head = {
-  /** Number of the entry, from 1 since the start of the gateway. */
+  /** Number of the entry, from 1 since the start of its gateway. */
   n: z.int().min(1),
   /** Calendar time, ISO 8601 in UTC. */
   at: z.string(),
-  /** Milliseconds of the gateway's monotonic clock since its start. */
+  /**
+   * Milliseconds of the gateway's monotonic clock since its start. Where several gateways share a database: its
+   * calendar time, in milliseconds since 1970.
+   */
   upMs: z.number().min(0),
 };
 
@@ -80,11 +83,11 @@ export const WIRE_PAGE_MAX = 2_000;
 
 /** Answer of `GET /_mock/wire?since=N&limit=M`: the entries after N, oldest first. */
 export const wirePage = z.object({
-  /** Changes with each start of the gateway, when the numbers begin again. */
+  /** Changes with each start of a gateway alone, when the numbers begin again. */
   run: z.string(),
   entries: z.array(wireEntry),
-  /** The value for the next `since`. */
-  next: z.int().min(0),
+  /** The value for the next `since`; a text where several gateways share a database. */
+  next: z.union([z.int().min(0), z.string()]),
   /** Number of entries after `since` that were dropped. */
   lost: z.int().min(0),
   /** Time of this answer, on the clock of the entries. */

@@ -116,9 +116,9 @@ describe('GET /_mock/wire', () => {
   it('GET /_mock/wire shows a part, and refuses another question', async () => {
     const { gateway } = await session('http');
     const all = await told(gateway);
-    const part = await told(gateway, `?since=${all.next - 2}&limit=1`);
+    const part = await told(gateway, `?since=${Number(all.next) - 2}&limit=1`);
     expect(part.entries).toEqual([all.entries.at(-2)]);
-    expect(part).toMatchObject({ next: all.next - 1, lost: 0, run: all.run });
+    expect(part).toMatchObject({ next: Number(all.next) - 1, lost: 0, run: all.run });
     for (const query of ['?since=-1', '?since=x', '?limit=0', '?limit=2001']) {
       expect((await fetch(`${gateway.origin}/_mock/wire${query}`)).status).toBe(400);
     }

@@ -1,6 +1,7 @@
 import type { Clock } from '../../lib/clock.ts';
 import type { PayboxError } from '../../lib/errors.ts';
 import type { ShowBody } from '../../protocol/messages.ts';
+import type { WirePage } from '../../protocol/wire.ts';
 import type { DatabaseClock } from '../store/engines/database-clock.ts';
 import type { StoreSharing } from '../store/engines/store-sharing.ts';
 import type { Topic } from './changes.ts';
@@ -46,8 +47,8 @@ export interface Questions {
   };
   /** Asks whether this session of a box may still be in use there (clause MSG-8). */
   heard: { question: { box: string; sessionId: string }; answer: boolean };
-  /** Asks for the newest entries of the traffic log, as JSON. */
-  traffic: { question: { path: string }; answer: string };
+  /** Asks for entries of the traffic log after number `since`, or for the calls with a note. */
+  traffic: { question: { since: number | null; limit: number }; answer: WirePage };
 }
 export type Ask = keyof Questions;
 

@@ -20,7 +20,7 @@ const PATH_CHARS_MAX = 500;
 /** The estimated size of an entry without its texts. */
 const ENTRY_CHARS = 200;
 /** The console lists at most this many calls of partners with a note. */
-const NOTED_MAX = 50;
+export const NOTED_MAX = 50;
 /** At most this many of them are from unproved callers, so that strangers cannot push the others out of the list. */
 const NOTED_UNPROVED_MAX = 10;
 /** At most this many unproved calls are stored at once, and one more after each `forgetMs`. */

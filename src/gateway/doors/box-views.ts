@@ -1,6 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { BoxView } from '../../protocol/mock-api.ts';
 import type { Hub } from '../boxes/hub.ts';
+import type { SeenSession } from '../boxes/seen.ts';
 import type { Box, BoxPage, Directory } from '../common/directory.ts';
 import { time } from './view-time.ts';
 
@@ -8,23 +9,27 @@ import { time } from './view-time.ts';
 const BOXES_AT_ONCE = 250;
 
 /** Returns boxes as an admin sees them, in the order of their codes. */
-export async function boxViews({ limit, after }: BoxPage, hub: Hub, directory: Directory): Promise<BoxView[]> {
+export async function boxViews(
+  { limit, after }: BoxPage,
+  hub: Pick<Hub, 'seen'>,
+  directory: Directory,
+): Promise<BoxView[]> {
   const views: BoxView[] = [];
   for (let last = after; ; ) {
     const rows = await directory.boxes({ limit: BOXES_AT_ONCE, after: last });
-    for (const box of rows.slice(0, limit - views.length)) views.push(await boxView(box, hub, directory));
+    const boxes = rows.slice(0, limit - views.length);
+    const seen = await hub.seen(boxes.map((it) => it.terminalCode));
+    for (const box of boxes) views.push(await boxView(box, seen.get(box.terminalCode), directory));
     last = rows.at(-1)?.terminalCode;
     if (rows.length < BOXES_AT_ONCE || views.length >= limit) return views;
     await nextTurn();
   }
 }
 
-/** Returns a box as an admin sees it. */
-export async function boxView(box: Box, hub: Hub, directory: Directory): Promise<BoxView> {
-  const { terminalCode } = box;
-  const session = hub.session(terminalCode);
+/** Returns a box as an admin sees it, with its session, wherever that is. */
+export async function boxView(box: Box, session: SeenSession | undefined, directory: Directory): Promise<BoxView> {
   return {
-    terminalCode,
+    terminalCode: box.terminalCode,
     serialNumber: box.serialNumber,
     account: await directory.accountOf(box),
     dialect: box.dialect,
@@ -33,7 +38,7 @@ export async function boxView(box: Box, hub: Hub, directory: Directory): Promise
     /** A box without a secret waits for enrolment. */
     hasSecret: box.secret !== undefined,
     online: session !== undefined,
-    transport: session?.connection.transport ?? null,
+    transport: session?.transport ?? null,
     sessionId: session?.sessionId ?? null,
     since: time(session?.sinceMs ?? null),
     agentVersion: session?.agentVersion ?? null,

@@ -92,7 +92,7 @@ export function createRegistryViews({ stored, boxes: { hub }, money: { sources }
     boxes: async (row) => {
       const box = await directory.box(row.terminal_code);
       const known = { hasSecret: box?.secret !== undefined, enrols: box?.enrols ?? false };
-      const online = hub.session(row.terminal_code) !== undefined;
+      const online = await hub.online(row.terminal_code);
       return { ...valuesOf('boxes', row), ...known, online, ...registeredOf(row) };
     },
     sources: async (row) => {

@@ -5,15 +5,24 @@ import { WIRE_PAGE_MAX, wireEntry, wirePage } from '../../protocol/wire.ts';
 import { pathOf, wholeNumber } from '../access/requests.ts';
 import { accept } from '../common/result.ts';
 import type { World } from '../common/world.ts';
+import { notedCalls, trafficSince } from '../console/shared-traffic.ts';
 import type { OwnApi } from './own-api.ts';
 
+/** The position at one gateway has some 45 characters. */
+const SINCE_CHARS_MAX = 10_000;
+
 const wireQuery = z.object({
-  since: wholeNumber(0).default(0).describe('the next of the page before'),
+  since: z
+    .string()
+    .max(SINCE_CHARS_MAX)
+    .regex(/^(\d{1,15}|[\w-]+:\d{1,15}(,[\w-]+:\d{1,15})*)$/, 'expected the next of the page before')
+    .default('0')
+    .describe('the next of the page before'),
   limit: wholeNumber(1, WIRE_PAGE_MAX).default(WIRE_PAGE_MAX),
 });
 
 /** Registers the routes of the traffic log, below `/_mock`. */
-export function trafficRoutes(scope: FastifyInstance, api: OwnApi, { trafficLog }: World): void {
+export function trafficRoutes(scope: FastifyInstance, api: OwnApi, world: World): void {
   api.route(scope, {
     method: 'GET',
     path: '/wire',
@@ -21,7 +30,7 @@ export function trafficRoutes(scope: FastifyInstance, api: OwnApi, { trafficLog 
     summary: 'Calls, messages, connections and callbacks of the traffic log, oldest first',
     query: wireQuery,
     answer: wirePage,
-    run: async ({ query: { since, limit } }) => accept(trafficLog.since(since, limit)),
+    run: async ({ query: { since, limit } }) => accept(await trafficSince(world, since, limit)),
   });
   api.route(scope, {
     method: 'GET',
@@ -29,7 +38,7 @@ export function trafficRoutes(scope: FastifyInstance, api: OwnApi, { trafficLog 
     access: 'look',
     summary: 'Calls of partners that were refused, read leniently or warned of, newest first',
     answer: z.array(wireEntry),
-    run: async () => accept(trafficLog.noted()),
+    run: async () => accept(await notedCalls(world)),
   });
 }
 

@@ -52,7 +52,7 @@ export function createViews({ store, directory }: Stored, { hub }: Boxes): Views
     boxes: (page) => boxViews(page, hub, directory),
     box: async (terminalCode) => {
       const box = await directory.box(terminalCode);
-      return box && boxView(box, hub, directory);
+      return box && boxView(box, (await hub.seen([terminalCode])).get(terminalCode), directory);
     },
     orders: async (limit, before) => {
       const rows = await store.orders.newest(limit, before);
@@ -74,10 +74,8 @@ export function createViews({ store, directory }: Stored, { hub }: Boxes): Views
         store.callbacks.ofPayments(ids),
         store.credits.ofPayments(ids),
       ]);
-      const known = await knownAmong(
-        directory,
-        notices.map((it) => it.terminal_code),
-      );
+      const codes = [...new Set(notices.map((it) => it.terminal_code))];
+      const [known, seen] = await Promise.all([knownAmong(directory, codes), hub.seen(codes)]);
       const isSilent = silentAmong(known);
       const originOf = (row: PaymentRow) => originView(credits.find((it) => it.payment_id === row.id));
       return rows.map((row) => ({
@@ -93,7 +91,7 @@ export function createViews({ store, directory }: Stored, { hub }: Boxes): Views
             terminalCode: it.terminal_code,
             /** The box must announce the payment from this time on. */
             since: time(it.created_at_ms),
-            online: hub.session(it.terminal_code) !== undefined,
+            online: seen.has(it.terminal_code),
             /** If false, the box was removed from the configuration, and sends no more reports. */
             registered: known.has(it.terminal_code),
             /**

@@ -1,6 +1,8 @@
+import { TOPICS } from '../common/changes.ts';
 import type { Ask, Hearing, Questions } from '../common/place.ts';
 import type { Stored } from '../common/stored.ts';
 import type { World } from '../common/world.ts';
+import { ownTraffic } from '../console/shared-traffic.ts';
 import type { Edges } from '../faults/edges.ts';
 import type { Boxes } from './boxes.ts';
 import type { Money } from './money.ts';
@@ -16,7 +18,7 @@ export function hearingOf(world: World, stored: Stored, boxes: Boxes, money: Mon
     post: ({ message, box: terminalCode, sessionId }) => streams.take({ terminalCode, sessionId }, message),
     push: (asked) => hub.pushes.show(asked),
     heard: async ({ box, sessionId }) => shared.hasHeard(box, sessionId),
-    traffic: () => Promise.reject(new Error('nobody answers traffic')),
+    traffic: async (question) => ownTraffic(world, question),
   };
   return {
     news: async (news) => {
@@ -24,7 +26,7 @@ export function hearingOf(world: World, stored: Stored, boxes: Boxes, money: Mon
         case 'registry':
           stored.directory.refresh();
           sessionCheck.soon();
-          changes.publish('registry');
+          changes.publishElsewhere('registry');
           return money.sources.refresh();
         case 'signing-key':
           return signer.reload();
@@ -49,11 +51,14 @@ export function hearingOf(world: World, stored: Stored, boxes: Boxes, money: Mon
         case 'session':
           return shared.replaced(hint.box, hint.sessionId);
         case 'lists':
-          return;
+          return changes.publishElsewhere(...hint.topics);
       }
     },
     answer: (kind, question) => answers[kind](question),
-    mayHaveMissed: () => shared.mayHaveMissed(),
+    mayHaveMissed: () => {
+      shared.mayHaveMissed();
+      changes.publishElsewhere(...TOPICS);
+    },
     unseen: () => hub.ends.sendAway('the gateway cannot reach its database'),
   };
 }

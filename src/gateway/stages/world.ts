@@ -2,6 +2,7 @@ import { HostResolver } from '../../lib/resolver.ts';
 import { Changes } from '../common/changes.ts';
 import type { OpenParts } from '../common/open-parts.ts';
 import { type Place, placeAlone } from '../common/place.ts';
+import { shareChanges } from '../common/shared-changes.ts';
 import type { GatewayDeps, World } from '../common/world.ts';
 import type { GatewayConfig } from '../config/config.ts';
 import { TrafficLog } from '../console/traffic-log.ts';
@@ -23,6 +24,8 @@ export async function openWorld(
   const settable = faulty?.settable(machine);
   const clock = settable ?? machine;
   const changes = new Changes();
+  const shared = shareChanges(changes, place, wall);
+  opened.add('changes', () => shared.close());
   const trafficLog = new TrafficLog({ clock, random, changes });
   const names = new HostResolver({ clock });
   opened.add('names', () => names.close());

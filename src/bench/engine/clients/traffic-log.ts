@@ -25,7 +25,7 @@ export class TrafficLogClient {
   readonly #headers: Record<string, string>;
   readonly #clock: Clock;
   #run: string | undefined;
-  #since = 0;
+  #since: number | string = 0;
   /** The offset from the gateway's time to the clock's time. */
   #aheadMs = 0;
 
