@@ -1,5 +1,5 @@
 import { readdir, rm, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { sql } from 'kysely';
 import { describe, expect, it } from 'vitest';
 import { readHighWaterMark } from '../../src/gateway/store/integrity/high-water-mark.ts';
@@ -207,6 +207,18 @@ describe.skipIf(missing)(`gateways that write into one PostgreSQL database${note
     await writeFile(join(dataDir, `gateway-${database}.accept-loss`), '');
     await start('');
     await start('a');
+  });
+
+  it('STO-3 a damaged mark of a former name is refused by its file until an admin accepts that', async () => {
+    const [databaseUrl, dataDir] = [await server().database(), await temporaryFolder()];
+    const start = (name: string) => new OneWriter(name, databaseUrl, dataDir).start();
+    await pay(await start(''), 'alone');
+    const beside = join(dataDir, `gateway-${new URL(databaseUrl).pathname.slice(1)}`);
+    await writeFile(`${beside}.mark`, 'what was a mark');
+    for (const _ of upTo(2)) await expect(start('a')).rejects.toThrow(`${beside}.mark is damaged`);
+    await writeFile(`${beside}.accept-loss`, '');
+    for (const _ of upTo(2)) await start('a');
+    expect(await readdir(dataDir)).toEqual([`${basename(beside)}.a.mark`]);
   });
 
   it('STO-6 a restored database has marks of its own, and those of before do not count', async () => {

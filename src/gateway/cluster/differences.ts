@@ -21,8 +21,13 @@ export function fileDigest(config: GatewayConfig): string {
 }
 
 /** Returns the settings that must be equal at all gateways, because any of them may answer any call. */
-export async function mustBeAlike({ basePath, mode, dataDir }: GatewayConfig): Promise<Member['alike']> {
-  return { basePath, mode, 'registry.key in dataDir': (await vaultFileId(dataDir)) ?? 'none' };
+export async function mustBeAlike({ basePath, mode, sandbox, dataDir }: GatewayConfig): Promise<Member['alike']> {
+  return {
+    basePath,
+    mode,
+    sandbox: String(sandbox),
+    'registry.key in dataDir': (await vaultFileId(dataDir)) ?? 'none',
+  };
 }
 
 /** Throws ConfigError when another gateway has another value of such a setting. */
