@@ -85,9 +85,9 @@ export function reportPayment(
 ): void {
   log.info('payment-received', { transactionId: payment.id, orderId: payment.order_id, amount: payment.amount });
   for (const { terminal_code, push_id, told_at_ms } of notices) {
-    if (told_at_ms === null) hub.resendFromStore([terminal_code]);
-    else hub.sendPayment(terminal_code, { ...payment, push_id, repeated: false, ...sides });
+    if (told_at_ms !== null) hub.sendPayment(terminal_code, { ...payment, push_id, repeated: false, ...sides });
   }
+  hub.resendFromStore(notices.filter((it) => it.told_at_ms === null).map((it) => it.terminal_code));
   const isPaid = sides.due === null || sides.due.paid > sides.due.amount;
   for (const { id, terminal_code } of withdrawn) hub.withdrawPush(terminal_code, id, isPaid ? 'paid' : 'cancelled');
   if (callback !== undefined) dispatcher.wake(payment.partner);
