@@ -15,7 +15,7 @@ import { keptLog } from '../support/kept-log.ts';
 import { ACCOUNT, BOXES, qrFor } from './harness.ts';
 import { oneShop } from './service-alone.ts';
 
-const PASSWORD = 'password-of-the-gateways';
+export const LANES_PASSWORD = 'password-of-the-gateways';
 const SIDE = {
   listeners: undefined,
   boxConnected: () => undefined,
@@ -48,7 +48,7 @@ export class LanesOfTest {
 
 export async function brokerOfLanes(name: BrokerName = 'mosquitto') {
   const boxes = BOXES.map(({ terminalCode, secret }) => [terminalCode, loginOf(secret)] as const);
-  const broker = await startBroker(name, { [GATEWAY_LOGIN]: PASSWORD, ...Object.fromEntries(boxes) });
+  const broker = await startBroker(name, { [GATEWAY_LOGIN]: LANES_PASSWORD, ...Object.fromEntries(boxes) });
   onTestFinished(() => broker.close());
   return `mqtt://127.0.0.1:${broker.nodes[0]?.port}`;
 }
@@ -68,7 +68,7 @@ export async function gatewayInLane(own: number, url: string, lanes: LanesOfTest
       watch: (changed: () => void) => lanes.watch(changed),
     },
   };
-  const mqtt = { url, username: GATEWAY_LOGIN, password: PASSWORD, allowPlain: false };
+  const mqtt = { url, username: GATEWAY_LOGIN, password: LANES_PASSWORD, allowPlain: false };
   const { world, stored } = await oneShop({}, { log, place });
   const hub = new Hub(world, stored);
   const signer = await MessageSigner.open(world, stored, hub);
@@ -89,7 +89,7 @@ export async function gatewayInLane(own: number, url: string, lanes: LanesOfTest
 /** Follows what is said on the presence of a lane's gateway. */
 export async function watchPresence(url: string, lane: number) {
   const said: Presence[] = [];
-  const client: MqttClient = await connectAsync(url, { username: GATEWAY_LOGIN, password: PASSWORD });
+  const client: MqttClient = await connectAsync(url, { username: GATEWAY_LOGIN, password: LANES_PASSWORD });
   onTestFinished(() => client.endAsync(true));
   client.on('message', (_topic, payload) => {
     const decoded = decodePresence(payload);
