@@ -15,6 +15,7 @@ import { SEPAY, sepayBody, tellHook } from '../gateway/hooks.ts';
 import { AskingBox, loginStatus } from '../support/asking-box.ts';
 import { eventually } from '../support/net.ts';
 import { missing, note, postgresServer } from '../support/stores.ts';
+import { ClusterRows } from './rows.ts';
 
 const TOKEN = newSecret(systemRandom);
 const ADMIN = { authorization: `Bearer ${TOKEN}` };
@@ -24,8 +25,8 @@ describe.skipIf(missing)(`gateways that share a database${note}`, () => {
   const server = postgresServer();
 
   /** Gateways of one database, without a broker, which see each other. */
-  async function gatewaysOf(names: readonly string[], { config, ...options }: TestOptions = {}) {
-    const databaseUrl = await server().database();
+  async function gatewaysOf(names: readonly string[], { config, ...options }: TestOptions = {}, url?: string) {
+    const databaseUrl = url ?? (await server().database());
     const all: TestGateway[] = [];
     for (const name of names) {
       const shared = { mqtt: null, adminToken: TOKEN, databaseUrl, cluster: { name } };
@@ -159,6 +160,18 @@ describe.skipIf(missing)(`gateways that share a database${note}`, () => {
     expect((await admin(a, '/admin/v1/sources', SEPAY)).status).toBe(201);
     await eventually('the source', async () => (await tellHook(b)).status === 200);
     expect(Date.now() - begunMs).toBeLessThan(1_500);
+  });
+
+  it('REG-6 a change of which no news came, as its gateway ended before, is seen by the others within seconds', async () => {
+    const databaseUrl = await server().database();
+    const [a] = await gatewaysOf(['a', 'b'], {}, databaseUrl);
+    expect(await a.token()).not.toBe('undefined');
+    await new ClusterRows(
+      databaseUrl,
+    ).query(`with changed as (update partners set disabled = 1 where username = 'demo' returning 1)
+      insert into audit (seq, at_ms, who, what, target, detail)
+      select nextval('audit_seq'), 1, 'till', 'disabled', 'partners/demo', '{}' from changed`);
+    await eventually('the change', async () => (await a.token()) === 'undefined');
   });
 
   it('ROL-5 a token that is revoked at one gateway ends its streams at the others, and is refused there', async () => {

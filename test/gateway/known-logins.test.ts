@@ -1,9 +1,9 @@
 import { request } from 'node:http';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { openKnownLogins } from '../../src/gateway/common/known-logins.ts';
+import type { Place } from '../../src/gateway/common/place.ts';
 import { KNOWN_LOGINS_MAX } from '../../src/gateway/store/repositories/credentials.ts';
 import type { Store } from '../../src/gateway/store/store.ts';
-import { systemRandom } from '../../src/lib/random.ts';
 import { VirtualClock } from '../../src/lib/virtual-clock.ts';
 import { opened } from '../store/rows.ts';
 import { keptLog } from '../support/kept-log.ts';
@@ -11,6 +11,8 @@ import { eventually } from '../support/net.ts';
 import { ENGINES } from '../support/stores.ts';
 import { BOX1, BOX2, type TestGateway, type TestOptions, testGateway } from './harness.ts';
 import { loginAs } from './mqtt-login.ts';
+import { SharedPlaces } from './shared-places.ts';
+import { worldOf } from './stage-records.ts';
 
 const HONEST = '127.0.0.1';
 
@@ -39,10 +41,10 @@ async function guess(gateway: TestGateway, count: number, from: string, user: st
 
 const digests = (n: number, name = 'digest') => Array.from({ length: n }, (_, i) => `${name} ${i}`);
 
-async function openedKnown(store: Store) {
+async function openedKnown(store: Store, place?: Place) {
   const clock = new VirtualClock();
   const { log, lines } = keptLog();
-  const { known, close } = await openKnownLogins({ clock, random: systemRandom, log }, store);
+  const { known, close } = await openKnownLogins(worldOf({ clock, log, ...(place && { place }) }), store);
   onTestFinished(close);
   const warnings = () => lines.filter((it) => it.event === 'known-logins-not-stored').map((it) => it.reason);
   return { clock, known, close, warnings };
@@ -148,6 +150,21 @@ describe('new logins are written', () => {
     add.mockRestore();
     await clock.advance(3000);
     await eventually('both', async () => (await store.knownLogins.all()).join() === 'a,b');
+  });
+
+  it('TOK-6 a login at one gateway is known at the others of its database, without a restart', async () => {
+    const store = await storeOf();
+    const places = new SharedPlaces();
+    const [a, b] = [await openedKnown(store, places.join('a')), await openedKnown(store, places.join('b'))];
+    const digest = a.known.digestOf('user', '192.0.2.1');
+    a.known.add(digest);
+    await eventually('the write', async () => (await store.knownLogins.all()).length === 1);
+    expect(b.known.has(digest)).toBe(false);
+    const add = vi.spyOn(store.knownLogins, 'add');
+    await b.clock.advance(1_000);
+    await eventually('the login', () => b.known.has(digest));
+    await b.close();
+    expect(add).not.toHaveBeenCalled();
   });
 
   it('closes without the new logins if the disk still fails', async () => {

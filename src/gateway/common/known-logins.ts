@@ -2,9 +2,11 @@ import { createHmac } from 'node:crypto';
 import type { Clock } from '../../lib/clock.ts';
 import { reasonOf } from '../../lib/errors.ts';
 import type { Logger } from '../../lib/log.ts';
-import { type Random, systemRandom } from '../../lib/random.ts';
+import { systemRandom } from '../../lib/random.ts';
 import { KNOWN_LOGINS_MAX } from '../store/repositories/credentials.ts';
 import type { Store } from '../store/store.ts';
+import { lookRegularly } from './shared-work.ts';
+import type { World } from './world.ts';
 
 const KEY_BYTES = 32;
 /** Interval of writes. A killed gateway forgets at most the new logins of this time. */
@@ -42,23 +44,45 @@ export class KnownLogins {
 
   add(digest: string): void {
     const isNew = !this.#digests.has(digest);
-    addBounded(this.#digests, digest);
+    this.learn(digest);
     if (isNew) this.#onNew(digest);
+  }
+
+  /** Adds a digest that the store already has. */
+  learn(digest: string): void {
+    addBounded(this.#digests, digest);
   }
 }
 
 /**
- * Loads the known logins from the store. New ones are written to it until `close`. Rejects when the store cannot be
- * read.
+ * Loads the known logins from the store. New ones are written to it until `close`, and those of other gateways are read.
+ * Rejects when the store cannot be read.
  */
 export async function openKnownLogins(
-  { random, clock, log }: { random: Random; clock: Clock; log: Logger },
+  world: Pick<World, 'random' | 'clock' | 'log' | 'place'>,
   store: Store,
 ): Promise<{ known: KnownLogins; close: () => Promise<void> }> {
+  const { random, clock, log } = world;
   const key = await store.setting('known-logins-key', () => random.secret(KEY_BYTES));
-  const keeper = new KnownLoginWriter(clock, log, store);
-  const known = new KnownLogins(key, await store.knownLogins.all(), (digest) => keeper.keep(digest));
-  return { known, close: () => keeper.close() };
+  const writer = new KnownLoginWriter(clock, log, store);
+  const known = new KnownLogins(key, [], (digest) => writer.keep(digest));
+  let readSeq = 0;
+  // Two gateways may write at once, and the later number be readable first. The other login stays unknown here.
+  const read = async () => {
+    for (const { digest, seq } of await store.knownLogins.since(readSeq)) {
+      known.learn(digest);
+      readSeq = seq;
+    }
+  };
+  await read();
+  const over = new AbortController();
+  const reading = lookRegularly(world, 'known logins', over.signal, read);
+  const close = async () => {
+    over.abort();
+    await reading;
+    await writer.close();
+  };
+  return { known, close };
 }
 
 /** Writes new digests in the background: a login does not wait for the disk. */

@@ -21,7 +21,7 @@ export async function untilOurs({ place, clock }: World, work: string, signal: A
  * is its own, nobody does. A failed look is logged once.
  */
 export async function lookRegularly(
-  { place, clock, log }: World,
+  { place, clock, log }: Pick<World, 'place' | 'clock' | 'log'>,
   what: string,
   signal: AbortSignal,
   look: () => Promise<void>,

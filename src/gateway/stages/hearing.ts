@@ -1,5 +1,6 @@
 import { TOPICS } from '../common/changes.ts';
 import type { Ask, Hearing, Questions } from '../common/place.ts';
+import { lookRegularly } from '../common/shared-work.ts';
 import type { Stored } from '../common/stored.ts';
 import type { World } from '../common/world.ts';
 import { ownTraffic } from '../console/shared-traffic.ts';
@@ -20,14 +21,18 @@ export function hearingOf(world: World, stored: Stored, boxes: Boxes, money: Mon
     heard: async ({ box, sessionId }) => shared.hasHeard(box, sessionId),
     traffic: async (question) => ownTraffic(world, question),
   };
+  const registryChanged = () => {
+    stored.directory.refresh();
+    sessionCheck.soon();
+    changes.publishElsewhere('registry');
+    return money.sources.refresh();
+  };
+  watchRegistry(world, stored, registryChanged);
   return {
     news: async (news) => {
       switch (news.about) {
         case 'registry':
-          stored.directory.refresh();
-          sessionCheck.soon();
-          changes.publishElsewhere('registry');
-          return money.sources.refresh();
+          return registryChanged();
         case 'signing-key':
           return signer.reload();
         case 'renew':
@@ -61,4 +66,16 @@ export function hearingOf(world: World, stored: Stored, boxes: Boxes, money: Mon
     },
     unseen: () => hub.ends.sendAway('the gateway cannot reach its database'),
   };
+}
+
+/** Calls `changed` also after changes of gateways that ended before they could tell. */
+function watchRegistry(world: World, { store }: Stored, changed: () => Promise<void>): void {
+  const over = new AbortController();
+  world.opened.add('changes of the registry', () => over.abort());
+  let known: string | undefined;
+  void lookRegularly(world, 'registry', over.signal, async () => {
+    const version = await store.registry.version();
+    if (known !== undefined && version !== known) await changed();
+    known = version;
+  });
 }

@@ -47,8 +47,12 @@ export class KnownLoginStore {
 
   /** Returns all digests, oldest first. */
   async all(): Promise<string[]> {
-    const rows = await this.#db.selectFrom('known_logins').select('digest').orderBy('seq').execute();
-    return rows.map(({ digest }) => digest);
+    return (await this.since(0)).map(({ digest }) => digest);
+  }
+
+  /** Returns the digests that were added after this `seq`, oldest first. */
+  since(seq: number): Promise<{ digest: string; seq: number }[]> {
+    return this.#db.selectFrom('known_logins').selectAll().where('seq', '>', seq).orderBy('seq').execute();
   }
 
   /** Adds digests as the newest, all or none. A known digest becomes new again. */

@@ -19,6 +19,8 @@ import { noteChange } from './audit.ts';
 /** At most this many boxes of one account are read. Each payment to it makes a notice for each of them. */
 export const BOXES_OF_ACCOUNT_MAX = 10_000;
 const ROWS_AT_ONCE = 500;
+/** More changes than may be under way at once. */
+const CHANGES_COMPARED = 50;
 /** A character greater than any in a name. */
 const AFTER_ALL = '\u{10ffff}';
 
@@ -203,6 +205,12 @@ export class RegistryStore implements RegistryReader {
     if (before !== undefined) rows = rows.where('seq', '<', before);
     if (target !== undefined) rows = rows.where('target', '=', target);
     return rows.execute();
+  }
+
+  /** Returns a text that differs after each change: the newest numbers of the audit list, which may commit in any order. */
+  async version(): Promise<string> {
+    const newest = this.#db.selectFrom('audit').select('seq').orderBy('seq', 'desc').limit(CHANGES_COMPARED);
+    return (await newest.execute()).map(({ seq }) => seq).join();
   }
 
   /** Returns the id of the key that encrypts secrets. `undefined` while there is none. */
