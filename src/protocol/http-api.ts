@@ -205,8 +205,6 @@ export const BOX_SILENCE_MAX_MS = 15_000;
 /** An event in a box's stream has room for the largest message and the names of its fields. A longer one ends it. */
 export const BOX_EVENT_CHARS_MAX = LIMITS.messageBytesMax + 1_024;
 
-/** A merged list has the number of shards in this header. With `?shard=N` the list is that of one shard, in pages. */
-export const SHARDS_HEADER = 'x-paybox-shards';
 /** A refusal has the field and the expected value in this header (PROTOCOL.md, clause ERR-7). */
 export const REASON_HEADER = 'x-paybox-reason';
 /** An accepted call has its deviations from the specification in this header (PROTOCOL.md, clause LEN-1). */

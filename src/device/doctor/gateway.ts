@@ -31,7 +31,7 @@ export interface CheckedGateway {
   mode: 'sandbox' | 'live';
   dataDir: string;
   databaseUrl?: string | undefined;
-  /** Set for a member of a cluster. */
+  /** Set if the gateway shares its database with others. */
   cluster?: object | undefined;
   publicUrl?: string | undefined;
   adminToken?: string | undefined;
@@ -44,10 +44,7 @@ const about = z.object({ mode: z.enum(['sandbox', 'live']), lastBackupAt: z.iso.
 const health = z.object({
   reason: z.string().optional(),
   cluster: z.object({
-    members: z.array(z.object({ id: z.string(), url: z.string(), aheadMs: z.number().nullable().optional() })),
-    holders: z.record(z.string(), z.string()),
-    unheld: z.array(z.int()),
-    differing: z.array(z.string()),
+    gateways: z.array(z.object({ name: z.string(), aheadMs: z.number().nullable(), differs: z.boolean() })),
   }),
 });
 const heardSources = z.array(
@@ -141,33 +138,32 @@ async function runningFindings(config: CheckedGateway): Promise<Finding[]> {
   return [running, ...cluster, backup, ...(sources.length === 0 ? [] : await sourceFindings(config, names))];
 }
 
-/** Checks the members and shards that this gateway sees. */
+/** Checks the gateways of the database that this one sees. */
 async function clusterFinding(config: CheckedGateway): Promise<Finding> {
   const check = 'cluster';
   const asked = await askRunning(config, '/healthz', health);
   if ('finding' in asked) return skipped(check, asked.finding.found);
   const { reason, cluster } = asked.answer;
-  const { members, holders, unheld, differing } = cluster;
-  const held = Object.keys(holders).length;
-  const found = `${members.length} ${members.length === 1 ? 'member' : 'members'}, ${held} of ${held + unheld.length} shards have a holder`;
-  if (reason !== undefined || unheld.length > 0) {
-    const fix = 'see the log of each member, and /healthz of each, which says what it sees';
-    return failed(check, new Error(reason === undefined ? found : `${found}; ${reason}`), fix);
+  const { gateways } = cluster;
+  const found = `${gateways.length} ${gateways.length === 1 ? 'gateway shares' : 'gateways share'} the database`;
+  if (reason !== undefined) {
+    return failed(check, new Error(`${found}; ${reason}`), 'see the log of the gateway, and /healthz of each');
   }
-  const wrong = members.filter(({ aheadMs }) => Math.abs(aheadMs ?? 0) > CLOCK_SKEW_MS_MAX);
+  const warning = (what: string, fix: string): Finding => ({
+    check,
+    result: 'warning',
+    found: `${found}; ${what}`,
+    fix,
+  });
+  const wrong = gateways.filter(({ aheadMs }) => Math.abs(aheadMs ?? 0) > CLOCK_SKEW_MS_MAX);
   if (wrong.length > 0) {
-    const clocks = wrong.map(({ url, aheadMs }) => skewOf(`the member at ${url}`, aheadMs ?? 0));
-    return {
-      check,
-      result: 'warning',
-      found: `${found}; ${clocks.join('; ')}`,
-      fix: 'let NTP set the clocks of all machines',
-    };
+    const clocks = wrong.map(({ name, aheadMs }) => skewOf(name, aheadMs ?? 0));
+    return warning(clocks.join('; '), 'let NTP set the clocks of all machines');
   }
-  if (differing.length === 0) return well(check, found);
-  const others = members.filter(({ id }) => differing.includes(id)).map(({ url }) => url);
-  const fix = 'give all members the same file but for advertise, dataDir and ports, then restart them';
-  return { check, result: 'warning', found: `${found}; other files at ${others.join(', ')}`, fix };
+  const others = gateways.filter(({ differs }) => differs).map(({ name }) => name);
+  if (others.length === 0) return well(check, found);
+  const fix = 'give all gateways the same file but for cluster.name, dataDir and ports, then restart them';
+  return warning(`other files at ${others.join(', ')}`, fix);
 }
 
 /**

@@ -1,6 +1,16 @@
 import type { Clock } from '../../lib/clock.ts';
 import { PayboxError } from '../../lib/errors.ts';
-import type { Ask, Hearing, HeldSession, Hint, News, Place, Questions, SessionElsewhere } from '../common/place.ts';
+import type {
+  Ask,
+  GatewaySeen,
+  Hearing,
+  HeldSession,
+  Hint,
+  News,
+  Place,
+  Questions,
+  SessionElsewhere,
+} from '../common/place.ts';
 import type { GatewayDeps } from '../common/world.ts';
 import type { DatabaseClock } from '../store/engines/database-clock.ts';
 import type { StoreSharing } from '../store/engines/store-sharing.ts';
@@ -198,6 +208,12 @@ export class ClusterPlace implements Place {
 
   others(): readonly string[] {
     return this.members().flatMap(({ run }) => (run === this.run ? [] : [run]));
+  }
+
+  seen(): readonly GatewaySeen[] {
+    return this.members().map(({ run, name, lane, leaving, aheadMs, sessions, file }) => {
+      return { run, name, lane, leaving, aheadMs, sessions, differs: file !== this.#parts.member.file };
+    });
   }
 
   /** Returns the gateways that live, as the database has last said. */

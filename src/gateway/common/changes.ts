@@ -1,7 +1,7 @@
 /** The lists in the console. */
 export const TOPICS = [
   ...(['boxes', 'orders', 'payments', 'callbacks', 'credits', 'sources'] as const),
-  ...(['enrolments', 'registry', 'faults', 'calls'] as const),
+  ...(['enrolments', 'registry', 'faults', 'calls', 'cluster'] as const),
 ];
 export type Topic = (typeof TOPICS)[number];
 

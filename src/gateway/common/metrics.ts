@@ -1,5 +1,6 @@
 import { LoopDelay } from '../../lib/loop-delay.ts';
 import { Histogram, labelled, METRICS_TYPE, type MetricFamily, metricsText } from '../../lib/metrics.ts';
+import type { Place } from './place.ts';
 
 /** Undelivered callbacks. */
 export interface BacklogCounts {
@@ -31,6 +32,7 @@ export function createMetrics(
   boxesOnline: () => number,
   backlog: CountBacklog,
   clock: { readonly aheadMs: number | undefined },
+  place: Pick<Place, 'seen' | 'lanes'>,
 ): Metrics {
   const pushes = new Map<string, number>();
   const callbacks = new Map<string, number>();
@@ -76,13 +78,14 @@ export function createMetrics(
           'the longest time for which the gateway could do nothing else, since the scrape before',
           loopDelay.longestSeconds(),
         ),
-        gauge('paybox_gateway_boxes_online', 'registered boxes', boxesOnline()),
+        gauge('paybox_gateway_boxes_online', 'boxes that are registered at this gateway', boxesOnline()),
         gauge(
           'paybox_gateway_clock_ahead_seconds',
           'how far the clock of this machine is ahead of that of the PostgreSQL database; below 0 when it is behind',
           secondsOf(clock.aheadMs),
         ),
         ...gaugesOf(await backlog()),
+        ...clusterGauges(place),
       ]),
   };
 }
@@ -98,6 +101,16 @@ function secondsOf(ms: number | undefined): number | undefined {
 
 function gauge(name: string, help: string, value: number | undefined): MetricFamily {
   return { name, help, type: 'gauge', samples: value === undefined ? [] : [['', value]] };
+}
+
+/** Returns the gauges of the gateways that share a database. A gateway alone has none. */
+function clusterGauges(place: Pick<Place, 'seen' | 'lanes'>): MetricFamily[] {
+  const gateways = place.seen();
+  if (gateways === undefined) return [];
+  return [
+    gauge('paybox_cluster_gateways', 'gateways of the database that this one sees, itself included', gateways.length),
+    gauge('paybox_cluster_doors', 'lanes without a gateway at which this one answers', place.lanes.doors().length),
+  ];
 }
 
 /** Returns the gauges of the backlog. They are left out while the store does not answer. */

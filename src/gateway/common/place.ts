@@ -80,6 +80,21 @@ export interface SessionElsewhere extends HeldSession {
   run: string;
 }
 
+/** A gateway of a database, as the others see it. */
+export interface GatewaySeen {
+  run: string;
+  name: string;
+  lane: number;
+  /** True if it ends soon: no box has its home there any more. */
+  leaving: boolean;
+  /** How far its clock is ahead of the database's. Null before it knows. */
+  aheadMs: number | null;
+  /** The number of box sessions that it holds. */
+  sessions: number;
+  /** True if its configuration has another content than that of this gateway. */
+  differs: boolean;
+}
+
 /** The lanes of a database: each gateway has topics of its own at the broker, numbered by its lane (clause LAN-1). */
 export interface Lanes {
   /** The lane of this gateway. 0 at a gateway alone. */
@@ -161,6 +176,11 @@ export interface Place {
   ): Promise<Questions[K]['answer'] | undefined>;
   /** Returns the runs of the other gateways. */
   others(): readonly string[];
+  /**
+   * Returns the gateways of the database, this one included. Empty while the database does not answer. Undefined at a
+   * gateway alone.
+   */
+  seen(): readonly GatewaySeen[] | undefined;
 }
 
 /** Returns the place of a gateway that is alone at its store. */
@@ -189,6 +209,7 @@ export function placeAlone(run: string): Place {
     hint: () => undefined,
     ask: async () => undefined,
     others: () => [],
+    seen: () => undefined,
   };
 }
 

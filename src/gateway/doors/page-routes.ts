@@ -2,6 +2,7 @@ import { readFile } from 'node:fs/promises';
 import type { FastifyInstance, FastifyReply } from 'fastify';
 import { PAGE_POLICY } from '../../lib/http-server.ts';
 import { answerRefusal } from '../access/requests.ts';
+import type { World } from '../common/world.ts';
 import { formsOf } from '../registry/inputs.ts';
 import { TABLES } from '../registry/resources.ts';
 import type { OpenGateway } from '../stages/open-gateway.ts';
@@ -11,6 +12,12 @@ const QR_SVG_WIDTH_PX = 480;
 const SCRIPT = 'text/javascript; charset=utf-8';
 /** Anybody may call these routes. */
 const OPEN = { config: { access: 'anybody' } } as const;
+
+/** Returns what this gateway sees of those that share its database. Undefined at a gateway alone. */
+function clusterView({ config, place }: World) {
+  const gateways = place.seen()?.map(({ run: _run, ...it }) => it);
+  return gateways && { cluster: { name: config.cluster?.name, doors: place.lanes.doors(), gateways } };
+}
 
 /** Registers console, API page, health and metrics. */
 export async function pageRoutes(scope: FastifyInstance, { world, stored, money, health }: OpenGateway) {
@@ -31,18 +38,18 @@ export async function pageRoutes(scope: FastifyInstance, { world, stored, money,
   scope.get('/welcome', OPEN, (_request, reply) => html(reply, welcomePage));
   for (const path of ['/docs', '/docs/admin']) scope.get(path, OPEN, (_request, reply) => html(reply, docsPage));
   scope.get('/registry', OPEN, (_request, reply) => html(reply, registryPage));
-  // Says that the process runs, whatever its store and its broker do, as at a member of a cluster.
+  // Says that the process runs, whatever its store and its broker do.
   scope.get('/livez', OPEN, async () => ({ status: 'ok' }));
   scope.get('/readyz', OPEN, (request, reply) => health.readiness.answer(request, reply));
   scope.get('/healthz', OPEN, async (_request, reply) => {
     const reason = await health.problem();
-    const clock = health.clock && { clock: health.clock };
-    if (reason !== undefined) return reply.code(503).send({ status: 'failed', reason, ...clock });
+    const seen = { ...(health.clock && { clock: health.clock }), ...clusterView(world) };
+    if (reason !== undefined) return reply.code(503).send({ status: 'failed', reason, ...seen });
     // Waiting callbacks are shown, but do not make the gateway unhealthy.
     const pending = await backlog();
     if (pending === undefined) return reply.code(503).send({ status: 'failed', reason: 'the store does not answer' });
     const { partners: _partners, ...callbacks } = pending;
-    return { status: 'ok', mode: config.mode, ...clock, callbacks };
+    return { status: 'ok', mode: config.mode, ...seen, callbacks };
   });
   // How much money a shop gets concerns nobody else.
   scope.get('/metrics', { config: { access: config.mode === 'live' ? 'look' : 'anybody' } }, async (_request, reply) =>

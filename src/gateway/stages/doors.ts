@@ -1,4 +1,3 @@
-import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { FastifyInstance } from 'fastify';
 import { readServerTls } from '../../lib/listen.ts';
 import { openAccess } from '../access/open-access.ts';
@@ -19,8 +18,6 @@ export interface Doors {
   origin: string;
   /** `{base_url}` of the service, such as `http://127.0.0.1:8800/vqr`. */
   baseUrl: string;
-  /** Answers a request that the server of the cluster's member received. */
-  handle(request: IncomingMessage, response: ServerResponse): void;
   health: Health;
 }
 
@@ -63,8 +60,7 @@ export async function openDoors(
   await listenAt(app, config);
   const brokerUrl = config.mqtt?.embedded === undefined ? undefined : mqtt?.url;
   for (const port of portsOf(origin(), brokerUrl)) world.outside.ownPorts.add(port);
-  const handle = (request: IncomingMessage, response: ServerResponse) => app.routing(request, response);
-  return { origin: origin(), baseUrl: `${origin()}${config.basePath}`, handle, health };
+  return { origin: origin(), baseUrl: `${origin()}${config.basePath}`, health };
 }
 
 function openApp({ config, clock, log }: World): FastifyInstance {

@@ -3,7 +3,7 @@ import type { Ask, Hearing, Questions } from '../common/place.ts';
 import { lookRegularly } from '../common/shared-work.ts';
 import type { Stored } from '../common/stored.ts';
 import type { World } from '../common/world.ts';
-import { ownTraffic } from '../console/shared-traffic.ts';
+import { ownTraffic } from '../doors/shared-traffic.ts';
 import type { Edges } from '../faults/edges.ts';
 import type { Boxes } from './boxes.ts';
 import type { Money } from './money.ts';

@@ -42,7 +42,7 @@ export async function openMoney(world: World, stored: Stored, boxes: Boxes, edge
   const { hub, dialect } = boxes;
   const backlog = createBacklog({ clock, store });
   const cachedBacklog = cacheBacklog(backlog, clock);
-  const metrics = createMetrics(() => hub.sessions.size, cachedBacklog, stored.time);
+  const metrics = createMetrics(() => hub.sessions.size, cachedBacklog, stored.time, place);
   const dispatcher = new CallbackDispatcher(world, stored, metrics, edges.attempt(attemptCallback, stored));
   opened.add('callbacks', () => dispatcher.close());
   const pruner = new Pruner({ store, clock, log, isOurs: (signal) => untilOurs(world, 'pruning', signal) });

@@ -26,6 +26,7 @@ export async function openWorld(
   const changes = new Changes();
   const shared = shareChanges(changes, place, wall);
   opened.add('changes', () => shared.close());
+  place.lanes.watch(() => changes.publishElsewhere('cluster'));
   const trafficLog = new TrafficLog({ clock, random, changes });
   const names = new HostResolver({ clock });
   opened.add('names', () => names.close());

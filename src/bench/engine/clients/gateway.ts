@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { PayboxError } from '../../../lib/errors.ts';
 import { authorizationHeader, parseJson } from '../../../lib/http-client.ts';
 import type { ActiveFaultView, FaultOrder } from '../../../protocol/faults.ts';
-import { SHARDS_HEADER, statusResponse } from '../../../protocol/http-api.ts';
+import { statusResponse } from '../../../protocol/http-api.ts';
 import { activeFaultsIn, endedFault, FAULTS, jsonOf, orderedFault, request } from './http.ts';
 import { PartnerClient } from './partner.ts';
 
@@ -134,29 +134,9 @@ export class GatewayClient {
     idOf: (row: T) => string,
     firstRows = FIRST_ROWS,
   ): AsyncGenerator<T[], void> {
-    const shards = await this.#shardsOf(list);
-    for (const shard of shards) yield* this.#pagesOf(`${list}?${shard}`, schema, idOf, firstRows);
-  }
-
-  /**
-   * Returns the query parameter of each shard that has a part of a list. A gateway alone has one part, without a
-   * parameter.
-   */
-  async #shardsOf(list: string): Promise<string[]> {
-    const { headers } = await request(this.#url(`${list}?limit=1`), { headers: this.#headers() });
-    const count = Number(headers[SHARDS_HEADER] ?? 0);
-    return count === 0 ? [''] : Array.from({ length: count }, (_, shard) => `shard=${shard}&`);
-  }
-
-  async *#pagesOf<T>(
-    list: string,
-    schema: z.ZodType<T[]>,
-    idOf: (row: T) => string,
-    firstRows: number,
-  ): AsyncGenerator<T[], void> {
     let before = '';
     for (let page = 0, limit = firstRows; page < PAGES_MAX; page += 1, limit = Math.min(limit * GROWTH, ROWS_MAX)) {
-      const rows = schema.parse(await this.#get(`${list}limit=${limit}${before}`));
+      const rows = schema.parse(await this.#get(`${list}?limit=${limit}${before}`));
       yield rows;
       const oldest = rows.at(-1);
       if (oldest === undefined || rows.length < limit) return;

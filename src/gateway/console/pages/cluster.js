@@ -1,32 +1,26 @@
-import { $, el, pill, stack, table } from './elements.js';
+import { $, pill, stack, table } from './elements.js';
 
 const COLUMNS = [
-  ['Member', 'mono'],
+  ['Gateway', 'mono'],
   ['', ''],
-  ['Shards', ''],
+  ['Boxes', ''],
 ];
 
-/** Reads what a member reports about its cluster, even while nobody runs a shard. Undefined at a gateway alone. */
+/** Reads what the gateway reports about those that share its database. Undefined at a gateway alone. */
 export async function readCluster() {
   return (await (await fetch('/healthz')).json()).cluster;
 }
 
-/** Draws the members of a cluster and the shards that each runs. */
+/** Draws the gateways of a database and the number of boxes that each has. */
 export function cluster(seen) {
   $('cluster-section').hidden = seen === undefined;
   if (seen === undefined) return [];
-  const { member, members, holders, unheld } = seen;
-  const shardsOf = (id) => Object.keys(holders).filter((shard) => holders[shard] === id);
-  const rows = members.map(({ id, url, leaving }) => ({
-    cells: [
-      stack(url, id),
-      leaving ? pill('leaving', 'wait') : id === member ? pill('this one', 'live') : pill('there', 'good'),
-      shardsOf(id).join(', ') || '–',
-    ],
+  const stateOf = ({ name, leaving }) =>
+    leaving ? pill('leaving', 'wait') : name === seen.name ? pill('this one', 'live') : pill('there', 'good');
+  const rows = seen.gateways.map((it) => ({
+    cells: [it.name, stack(stateOf(it), it.differs ? 'its file differs' : ''), String(it.sessions)],
   }));
-  const gone = unheld.length === 0 ? '' : el('div', {}, pill(`nobody runs ${unheld.join(', ')}`, 'bad'));
-  return [table(COLUMNS, rows, 'The database does not answer.'), gone].filter(Boolean);
+  return [table(COLUMNS, rows, 'The database does not answer.')];
 }
 
-export const clusterCount = (seen) =>
-  seen === undefined ? '' : `${seen.members.length} members, ${Object.keys(seen.holders).length} shards`;
+export const clusterCount = (seen) => (seen === undefined ? '' : `${seen.gateways.length} gateways`);

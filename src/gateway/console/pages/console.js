@@ -281,6 +281,7 @@ function changed(lines) {
   const topics = lines.filter((it) => (may('look') ? TOPICS : TILL).includes(it));
   topics.forEach(refresh);
   if (topics.includes('orders')) refresh('sales');
+  if (topics.includes('boxes') && !$('cluster-section').hidden) refresh('cluster');
 }
 
 for (const details of document.querySelectorAll('details.begin')) {
