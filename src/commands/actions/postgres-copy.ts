@@ -2,8 +2,10 @@ import { spawn } from 'node:child_process';
 import { type FileHandle, mkdtemp, open, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { ClientBase } from 'pg';
 import { type BackupFile, copyBackup } from '../../gateway/store/backup/backup-file.ts';
 import { ConfigError, MissingPeerError, PayboxError, systemCodeOf } from '../../lib/errors.ts';
+import { systemRandom } from '../../lib/random.ts';
 
 const OWNER_ONLY = 0o600;
 const STDERR_CHARS_MAX = 4_000;
@@ -52,20 +54,39 @@ export async function restorePostgres(databaseUrl: string, backup: BackupFile): 
 type Three = [FileHandle, FileHandle, FileHandle];
 
 async function fillPostgres(databaseUrl: string, source: FileHandle): Promise<void> {
+  await withClient(databaseUrl, async (client) => {
+    const tables = await client.query('select 1 from pg_tables where schemaname = current_schema() limit 1');
+    if (tables.rows.length === 0) return;
+    const fix = 'make an empty one and name it in databaseUrl; the other stays what it is';
+    throw new ConfigError(`the database ${new URL(databaseUrl).pathname.slice(1)} is not empty`, fix);
+  });
+  await runTool('pg_restore', RESTORE, { databaseUrl, stdin: source.fd });
+  await withClient(databaseUrl, beginGeneration);
+}
+
+/**
+ * Stores that a restored database is another one than before, for the gateways that share it. So none of them takes newer
+ * payments, which its mark in dataDir names, for a loss. Stopped before this, a start names them (clause STO-5).
+ */
+async function beginGeneration(client: ClientBase): Promise<void> {
+  const { rows } = await client.query<{ shared: boolean }>(
+    `select to_regclass('cluster.settings') is not null as shared`,
+  );
+  if (rows[0]?.shared === true) {
+    await client.query('update cluster.settings set generation = $1', [systemRandom.uuid()]);
+  }
+}
+
+async function withClient(databaseUrl: string, work: (client: ClientBase) => Promise<void>): Promise<void> {
   const { default: pg } = await import('pg');
   const client = new pg.Client({ connectionString: databaseUrl });
   client.on('error', () => undefined);
   try {
     await client.connect();
-    const tables = await client.query('select 1 from pg_tables where schemaname = current_schema() limit 1');
-    if (tables.rows.length > 0) {
-      const fix = 'make an empty one and name it in databaseUrl; the other stays what it is';
-      throw new ConfigError(`the database ${new URL(databaseUrl).pathname.slice(1)} is not empty`, fix);
-    }
+    await work(client);
   } finally {
     await client.end().catch(() => undefined);
   }
-  await runTool('pg_restore', RESTORE, { databaseUrl, stdin: source.fd });
 }
 
 /**
