@@ -46,9 +46,10 @@ export class LanesOfTest {
   }
 }
 
-export async function brokerOfLanes(name: BrokerName = 'mosquitto') {
+/** A broker for the gateways and the boxes of the harness, and for these logins; its address. */
+export async function brokerOfLanes(name: BrokerName = 'mosquitto', more: Readonly<Record<string, string>> = {}) {
   const boxes = BOXES.map(({ terminalCode, secret }) => [terminalCode, loginOf(secret)] as const);
-  const broker = await startBroker(name, { [GATEWAY_LOGIN]: LANES_PASSWORD, ...Object.fromEntries(boxes) });
+  const broker = await startBroker(name, { [GATEWAY_LOGIN]: LANES_PASSWORD, ...Object.fromEntries(boxes), ...more });
   onTestFinished(() => broker.close());
   return `mqtt://127.0.0.1:${broker.nodes[0]?.port}`;
 }
