@@ -1,50 +1,12 @@
 import { writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
-import { describe, expect, it, onTestFinished } from 'vitest';
-import { joinCluster } from '../../src/gateway/cluster/cluster.ts';
-import { OpenParts } from '../../src/gateway/common/open-parts.ts';
-import { parseGatewayConfig } from '../../src/gateway/config/config.ts';
-import { openStore, type StorePlace } from '../../src/gateway/store/store.ts';
-import { systemClock } from '../../src/lib/clock.ts';
-import { systemRandom } from '../../src/lib/random.ts';
-import { newSecret } from '../../src/protocol/secret.ts';
-import { keptLog } from '../support/kept-log.ts';
-import { eventually, temporaryFolder } from '../support/net.ts';
+import { describe, expect, it } from 'vitest';
+import { eventually } from '../support/net.ts';
 import { missing, note, postgresServer } from '../support/stores.ts';
+import { joined } from './joined.ts';
 import { pay } from './rows.ts';
 
 describe.skipIf(missing)(`stores of gateways that share a PostgreSQL database${note}`, () => {
   const server = postgresServer();
-
-  /** A gateway that has joined the others of its database, with its store. */
-  async function joined(databaseUrl: string, name: string) {
-    const dataDir = await temporaryFolder();
-    const own = { http: { port: 0 }, mqtt: null, dataDir, databaseUrl, adminToken: newSecret(systemRandom) };
-    const config = parseGatewayConfig({ ...own, cluster: { name }, accounts: [], boxes: [], partners: [] }, 'test');
-    const { log, lines } = keptLog();
-    const parts = new OpenParts(systemClock, log);
-    onTestFinished(() => parts.close(2_000));
-    const place = await joinCluster(
-      config as Parameters<typeof joinCluster>[0],
-      { clock: systemClock, random: systemRandom, log },
-      parts,
-    );
-    const at: StorePlace = { dataDir, databaseUrl, sharing: place.sharing };
-    const open = async () => {
-      const store = await openStore(at, log);
-      onTestFinished(() => store.close().catch(() => undefined));
-      return store;
-    };
-    const ended = `select pg_terminate_backend(pid) from pg_stat_activity where application_name = '${place.sharing?.application}'`;
-    return {
-      open,
-      store: await open(),
-      lines,
-      ended,
-      accept: join(dataDir, `gateway-${nameIn(databaseUrl)}.accept-loss`),
-    };
-  }
-  const nameIn = (databaseUrl: string) => new URL(databaseUrl).pathname.slice(1);
 
   it('STO-3 they store payments at once, each in its own chain', async () => {
     const databaseUrl = await server().database();
