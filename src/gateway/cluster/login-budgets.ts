@@ -1,6 +1,6 @@
 import { type Budget, BudgetMeter, type BudgetUse } from '../../lib/budget.ts';
 import type { Clock } from '../../lib/clock.ts';
-import { LOGIN_BUDGETS, type LoginBudgets } from '../common/logins.ts';
+import { LOGIN_BUDGETS, type LoginBudgets } from '../common/login-budgets.ts';
 import type { WrongLogin } from './said.ts';
 
 /** At most this many names with failures that have not come back are remembered. */

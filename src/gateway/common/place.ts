@@ -5,7 +5,7 @@ import type { WirePage } from '../../protocol/wire.ts';
 import type { DatabaseClock } from '../store/engines/database-clock.ts';
 import type { StoreSharing } from '../store/engines/store-sharing.ts';
 import type { Topic } from './changes.ts';
-import type { LoginBudgets } from './logins.ts';
+import type { LoginBudgets } from './login-budgets.ts';
 import { type Result, refuse } from './result.ts';
 
 /** News to the other gateways of a database. Each of them hears it, also one that was away for a moment. */
