@@ -68,7 +68,7 @@ describe.skipIf(missing)(`a gateway that is not like the others of its database$
     await gateway.close();
     const databaseUrl = await server().database();
     await server().run(databaseUrl, 'create schema shard_0; create table shard_0.orders (id text)');
-    await expect(cluster.start({ databaseUrl })).rejects.toThrow(/of a cluster of an earlier version/);
+    await expect(cluster.start({ databaseUrl })).rejects.toThrow(/has the shards of an earlier version/);
     const schemas = await server().run(databaseUrl, `select nspname from pg_namespace where nspname = 'cluster'`);
     expect(schemas).toEqual([]);
   });

@@ -46,7 +46,7 @@ describe.skipIf(missing)(`gateways whose PostgreSQL fails over to a standby that
     }
     await Promise.all([first.close(), second.close()]);
     const files = await cluster.fileOf({ dataDir: second.dataDir });
-    const refused = /payment \d+ is missing, which had been acknowledged/;
+    const refused = `payment 2 of gateway ${second.name} is missing, which had been acknowledged`;
     await expect(cluster.start({ dataDir: second.dataDir, cluster: files.cluster })).rejects.toThrow(refused);
     const database = new URL(databaseUrl).pathname.slice(1);
     const accept = `gateway-${database}.accept-loss`;

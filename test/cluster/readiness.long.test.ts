@@ -44,7 +44,7 @@ describe.skipIf(missing)(`/readyz of a gateway that shares its database${note}`,
     const sinceMs = performance.now();
     proxy.stall();
     const refused = await is(503, second);
-    expect(refused.reason).toMatch(/the database does not answer|the store does not answer/);
+    expect(refused.reason).toMatch(/does not answer|timeout/);
     expect(performance.now() - sinceMs).toBeLessThan(BOUND_MS);
     expect((await second.admin('/livez')).status).toBe(200);
     expect((await ready(first)).status).toBe(200);

@@ -3,7 +3,7 @@ import { connectFakeBox } from '../support/fake-box.ts';
 import { eventually } from '../support/net.ts';
 import { startProxy } from '../support/proxy.ts';
 import { missing, note, postgresServer } from '../support/stores.ts';
-import { callAt, PARTNER, type Row, startGateways, type TestGateway } from './gateways.ts';
+import { callAt, PARTNER, startGateways, type TestGateway } from './gateways.ts';
 
 const CHECKED_MS = 20_000;
 /** A change is seen everywhere within 1 s. */
@@ -60,30 +60,6 @@ describe.skipIf(missing)(`a change of the registry at one of several gateways${n
     await again.close();
     await away.close();
     await proxy.close();
-  });
-
-  it('REG-5 a new link of a box ends the notices that wait for it, whichever gateway links it', async () => {
-    const databaseUrl = await server().database();
-    const partner = { ...PARTNER, callback: { url: 'http://127.0.0.1:9/sync' } };
-    const cluster = await startGateways({ databaseUrl, gateways: 2, partner, config: { registry: 'store' } });
-    const [first, second] = cluster.gateways as [TestGateway, TestGateway];
-    const [before = '', after] = cluster.accounts.map((it) => it.bankAccount);
-    const box = { terminalCode: 'VVB777777', serialNumber: 'VVB888888', account: before };
-    expect((await first.admin('/admin/v1/boxes', 'POST', box)).status).toBe(201);
-    const paid = { bankAccount: before, bankCode: 'MB', content: 'DH1', amount: 5_000, transType: 'C' };
-    const told = await eventually('the box at the other gateway', async () => {
-      const answer = await callAt(second, '/bank/api/test/transaction-callback', paid);
-      return answer.status === 200 && answer;
-    });
-    const waiting = async () => {
-      const payments = (await second.admin('/_mock/payments')).body as { transactionId: string; boxes: Row[] }[];
-      const payment = payments.find((it) => it.transactionId === told.body.message);
-      return payment?.boxes.find((it) => it.terminalCode === box.terminalCode)?.reportedAt;
-    };
-    expect(await waiting()).toBe(null);
-    const linked = await second.admin(`/admin/v1/boxes/${box.terminalCode}/link`, 'POST', { account: after });
-    expect(linked.status).toBe(200);
-    await eventually('the end of what waits', async () => (await waiting()) !== null);
   });
 
   it('MSG-14 a box that is linked to another account is no new box at another gateway: what came for it in between is news', async () => {

@@ -37,6 +37,9 @@ const BROKER_PASSWORD = 'cluster-broker-password-of-a-test';
 
 const SETTLE_MS = 60_000;
 const LOG_LINES_MAX = 400;
+const FAILED_STARTS_MAX = 10;
+/** A call may meet a gateway that the others have just buried, because the machine was too busy. */
+const JUDGES_MAX = 3;
 /** A gateway that has ended is started again after this time, as by a supervisor. */
 const REVIVE_MS = 500;
 const CLOSE_MS_MAX = 30_000;
@@ -59,6 +62,7 @@ export class ClusterWorld {
   readonly gateways: Configured<GatewayAt>[] = [];
   /** Gateways that a test has killed, and that nobody starts again yet. */
   readonly #down = new Set<number>();
+  readonly #failedStarts: string[] = [];
   readonly origin: string;
   readonly postgres: PostgresServer;
   #databaseUrl = '';
@@ -166,11 +170,18 @@ export class ClusterWorld {
 
   /** Waits for what is still to be shown, said, reported or called back; then the tracker has what is wrong with the money. */
   async judge(): Promise<void> {
-    await judge({
-      ...{ gateway: this.client(0), boxes: this.boxes, tracker: this.tracker, measured: this.measured },
-      ...{ clock: systemClock, settleTimeoutMs: SETTLE_MS, signal: this.#closing.signal },
-      callbacksReceived: (id) => this.callbacks.get(id) ?? 0,
-    });
+    for (let attempt = 1; ; attempt += 1) {
+      try {
+        return await judge({
+          ...{ gateway: this.client(0), boxes: this.boxes, tracker: this.tracker, measured: this.measured },
+          ...{ clock: systemClock, settleTimeoutMs: SETTLE_MS, signal: this.#closing.signal },
+          callbacksReceived: (id) => this.callbacks.get(id) ?? 0,
+        });
+      } catch (error) {
+        if (attempt >= JUDGES_MAX) throw error;
+        await systemClock.sleep(SETTLE_MS / 10, this.#closing.signal);
+      }
+    }
   }
 
   /** Writes to the store and burials, in their order. */
@@ -247,7 +258,7 @@ export class ClusterWorld {
     });
     const ordered = lines.toSorted((a, b) => (a.time < b.time ? -1 : a.time > b.time ? 1 : 0));
     const texts = ordered.map(({ text }) => text);
-    return texts.slice(-LOG_LINES_MAX).join('\n');
+    return [...this.#failedStarts.slice(-FAILED_STARTS_MAX), ...texts.slice(-LOG_LINES_MAX)].join('\n');
   }
 
   async close(): Promise<void> {
@@ -276,8 +287,11 @@ export class ClusterWorld {
         this.gateways.map(async (it, i) => {
           const { exitCode, signalCode } = it.running.child;
           if (signal.aborted || this.#down.has(i) || (exitCode === null && signalCode === null)) return;
-          const again = await it.again().catch(() => undefined);
-          if (again !== undefined) this.gateways[i] = again;
+          try {
+            this.gateways[i] = await it.again();
+          } catch (error) {
+            this.#failedStarts.push(`${i} does not start: ${reasonOf(error)}`);
+          }
         }),
       );
     }

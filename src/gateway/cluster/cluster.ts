@@ -64,7 +64,8 @@ export async function joinCluster(config: ClusterConfig, deps: GatewayDeps, open
     place = new ClusterPlace(parts, deps);
     await place.enter();
     const here = place;
-    opened.addFirst('homes', () => here.beginToLeave());
+    // Nobody waits for this: a proxy must hear at once that this gateway stops.
+    opened.addFirst('homes', () => void here.beginToLeave());
     return place;
   } catch (error) {
     throw problemOf(databaseUrl, error);
