@@ -19,7 +19,6 @@ import { checkDump, dumpPostgres, restorePostgres } from './postgres-copy.ts';
 
 const OWNER_ONLY = 0o600;
 const MIB = 1_048_576;
-/** A member that lives answers at once. */
 
 /** Runs `paybox backup`: copies the store of a running gateway into a file and checks the file. */
 export async function backup(
@@ -88,11 +87,8 @@ async function fill(
 
 /** Checks a dump. Returns its content in words. */
 async function contentOfDump(file: string): Promise<string> {
-  const opened = async <T>(work: (handle: FileHandle) => Promise<T>): Promise<T> => {
-    const { handle } = await openBackup(file);
-    return work(handle).finally(() => handle.close());
-  };
-  await opened(checkDump);
+  const { handle } = await openBackup(file);
+  await checkDump(handle).finally(() => handle.close());
   return 'of PostgreSQL';
 }
 
@@ -103,8 +99,6 @@ function unwritten(file: string, cause: unknown): PayboxError {
     cause,
   });
 }
-
-type Place = StoreLocation & Partial<Pick<GatewayConfig, 'cluster'>>;
 
 /** Runs `paybox restore`: puts a backup in the place of the store of a stopped gateway. */
 export async function restore(
@@ -129,7 +123,7 @@ export async function restore(
   }
 }
 
-async function restoreOpened(opened: BackupFile, place: Place, replace: boolean): Promise<void> {
+async function restoreOpened(opened: BackupFile, place: StoreLocation, replace: boolean): Promise<void> {
   const { file, kind } = opened;
   const { dataDir, databaseUrl } = place;
   const stamp = new Date(systemClock.wallMs()).toISOString().replaceAll(/[-:]|\.\d+/g, '');

@@ -10,13 +10,16 @@ import { systemRandom } from '../../lib/random.ts';
 const OWNER_ONLY = 0o600;
 const STDERR_CHARS_MAX = 4_000;
 
-const DUMP = ['--format=custom', '--no-owner', '--no-privileges'];
+/** What gateways that share a database say there of this moment. In a restored one nobody lives, and nobody has work. */
+const MOMENTARY = ['gateways', 'box_sessions', 'box_streams', 'leases', 'news', 'texts'];
+const DUMP = [
+  ...['--format=custom', '--no-owner', '--no-privileges'],
+  ...MOMENTARY.map((table) => `--exclude-table-data=cluster.${table}`),
+];
 const RESTORE = ['--single-transaction', '--exit-on-error', '--no-owner', '--no-privileges'];
-/** Limits the list of a dump's contents, one line for each. */
-const LIST_CHARS_MAX = 16_000_000;
 
 /**
- * Dumps a PostgreSQL database into an open file. Throws MissingPeerError, and PayboxError with pg_dump's error text.
+ * Dumps a PostgreSQL database into an open file, all of it at one moment, while gateways use it. Throws MissingPeerError, and PayboxError with pg_dump's error text.
  */
 export async function dumpPostgres(databaseUrl: string, target: FileHandle): Promise<void> {
   await runTool('pg_dump', DUMP, { databaseUrl, stdout: target.fd });
@@ -53,15 +56,31 @@ export async function restorePostgres(databaseUrl: string, backup: BackupFile): 
 
 type Three = [FileHandle, FileHandle, FileHandle];
 
+/** Holds the lock of the database meanwhile, so that no gateway begins there before it is complete. */
 async function fillPostgres(databaseUrl: string, source: FileHandle): Promise<void> {
-  await withClient(databaseUrl, async (client) => {
-    const tables = await client.query('select 1 from pg_tables where schemaname = current_schema() limit 1');
-    if (tables.rows.length === 0) return;
-    const fix = 'make an empty one and name it in databaseUrl; the other stays what it is';
-    throw new ConfigError(`the database ${new URL(databaseUrl).pathname.slice(1)} is not empty`, fix);
-  });
-  await runTool('pg_restore', RESTORE, { databaseUrl, stdin: source.fd });
-  await withClient(databaseUrl, beginGeneration);
+  const { default: pg } = await import('pg');
+  const { LOCK_KEY } = await import('../../gateway/store/engines/postgres-session.ts');
+  const client = new pg.Client({ connectionString: databaseUrl });
+  client.on('error', () => undefined);
+  const name = new URL(databaseUrl).pathname.slice(1);
+  try {
+    await client.connect();
+    const tables = await client.query(
+      "select 1 from pg_tables where schemaname in (current_schema(), 'cluster') limit 1",
+    );
+    if (tables.rows.length > 0) {
+      const fix = 'make an empty one and name it in databaseUrl; the other stays what it is';
+      throw new ConfigError(`the database ${name} is not empty`, fix);
+    }
+    const lock = await client.query<{ free: boolean }>(`select pg_try_advisory_lock(${LOCK_KEY}) as free`);
+    if (lock.rows[0]?.free !== true) {
+      throw new ConfigError(`a gateway uses the database ${name}`, 'end all gateways of it first, then try again');
+    }
+    await runTool('pg_restore', RESTORE, { databaseUrl, stdin: source.fd });
+    await beginGeneration(client);
+  } finally {
+    await client.end().catch(() => undefined);
+  }
 }
 
 /**
@@ -77,38 +96,23 @@ async function beginGeneration(client: ClientBase): Promise<void> {
   }
 }
 
-async function withClient(databaseUrl: string, work: (client: ClientBase) => Promise<void>): Promise<void> {
-  const { default: pg } = await import('pg');
-  const client = new pg.Client({ connectionString: databaseUrl });
-  client.on('error', () => undefined);
-  try {
-    await client.connect();
-    await work(client);
-  } finally {
-    await client.end().catch(() => undefined);
-  }
-}
-
 /**
- * Returns the tool's output, unless `stdout` names a file. The password is in the environment, because everyone can see
- * arguments.
+ * Runs a program of PostgreSQL. Its output goes to the file `stdout`, or nowhere. The password is in the environment,
+ * because everyone can see arguments.
  */
 async function runTool(
   tool: string,
   args: readonly string[],
   { databaseUrl, stdin, stdout }: { databaseUrl?: string; stdin?: number; stdout?: number },
-): Promise<string> {
+): Promise<void> {
   const at = databaseUrl === undefined ? undefined : new URL(databaseUrl);
   const password = decodeURIComponent(at?.password ?? '');
   if (at !== undefined) at.password = '';
   const child = spawn(tool, at === undefined ? args : [`--dbname=${at.href}`, ...args], {
-    stdio: [stdin ?? 'ignore', stdout ?? 'pipe', 'pipe'],
+    stdio: [stdin ?? 'ignore', stdout ?? 'ignore', 'pipe'],
     env: { ...process.env, ...(password !== '' && { PGPASSWORD: password }) },
   });
-  let [said, output] = ['', ''];
-  child.stdout?.on('data', (chunk: Buffer) => {
-    output = `${output}${chunk}`.slice(0, LIST_CHARS_MAX);
-  });
+  let said = '';
   child.stderr?.on('data', (chunk: Buffer) => {
     said = `${said}${chunk}`.slice(-STDERR_CHARS_MAX);
   });
@@ -121,7 +125,7 @@ async function runTool(
       'install the client programs of PostgreSQL (on Debian postgresql-client), at least as new as the server';
     throw new MissingPeerError(`${tool} is not there`, fix, error);
   });
-  if (code === 0) return output;
+  if (code === 0) return;
   const fix = 'correct databaseUrl, or use client programs at least as new as the server';
   throw new PayboxError('NO_BACKUP', `${tool} failed: ${said.trim() || `it ended with ${code}`}`, {
     severity: 'fatal',
