@@ -1,9 +1,11 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
+import { PushReader } from '../../src/gateway/store/repositories/pushes.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { systemRandom } from '../../src/lib/random.ts';
 import { newSecret } from '../../src/protocol/secret.ts';
 import { openStream } from '../gateway/admin.ts';
 import {
+  BOX1,
   partnerServer,
   processed,
   status,
@@ -13,6 +15,7 @@ import {
 } from '../gateway/harness.ts';
 import { SEPAY, sepayBody, tellHook } from '../gateway/hooks.ts';
 import { AskingBox, loginStatus } from '../support/asking-box.ts';
+import { connectFakeBox } from '../support/fake-box.ts';
 import { eventually } from '../support/net.ts';
 import { missing, note, postgresServer } from '../support/stores.ts';
 import { ClusterRows } from './rows.ts';
@@ -130,6 +133,22 @@ describe.skipIf(missing)(`gateways that share a database${note}`, () => {
     isAway = false;
     await eventually('what was left', async () => (await delivered(b)) === ids.length + 1);
     expect(replies.get(left)).toBeGreaterThan(1);
+  });
+
+  it('SND-9 a push that a partner repeats at another gateway is one push while it is awaited and on the screen', async () => {
+    const [a, b] = await gatewaysOf(['a', 'b']);
+    const box = await connectFakeBox({ gateway: a, identity: BOX1, transport: 'http', onShow: async () => undefined });
+    const asked = [b.sendQr()];
+    const show = await box.next('show');
+    const read = vi.spyOn(PushReader.prototype, 'pushOnBox');
+    asked.push(a.sendQr());
+    await eventually('the second call to find the push of the first', () => read.mock.settledResults.length > 1);
+    await box.shown(show);
+    expect((await Promise.all(asked)).map((it) => it.body.status)).toEqual(['SUCCESS', 'SUCCESS']);
+    expect((await b.sendQr()).body.status).toBe('SUCCESS');
+    expect(box.of('show')).toHaveLength(1);
+    const { body: orders } = await admin<{ pushes: unknown[] }[]>(b, '/_mock/orders');
+    expect(orders.map((it) => it.pushes.length)).toEqual([1]);
   });
 
   it('SRC-1 CRE-2 a source may call any gateway, and a credit that all of them get at once is one payment', async () => {

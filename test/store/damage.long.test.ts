@@ -8,6 +8,7 @@ import { verifyLedger } from '../../src/gateway/store/integrity/ledger.ts';
 import { CallbackStore } from '../../src/gateway/store/repositories/callbacks.ts';
 import { OrderStore } from '../../src/gateway/store/repositories/orders.ts';
 import { PaymentStore } from '../../src/gateway/store/repositories/payments.ts';
+import { PushReader } from '../../src/gateway/store/repositories/pushes.ts';
 import type { Tables } from '../../src/gateway/store/schema/tables.ts';
 import { openStore } from '../../src/gateway/store/store.ts';
 import { ConfigError } from '../../src/lib/errors.ts';
@@ -248,7 +249,7 @@ describe('a row that is damaged while the gateway runs', () => {
     });
     onTestFinished(() => db.destroy());
     const orders = new OrderStore(db, keptLog().log);
-    await orders.isOnBox('a', BOX, 'displayed', 1);
+    await new PushReader(db).pushOnBox('a', BOX, 'displayed', 1);
     await orders.openPushIds(BOX);
     await orders.toWithdraw(BOX);
     await orders.failUnfinished(1, 'displayed', { terminalCode: BOX, except: [] });

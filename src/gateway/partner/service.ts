@@ -15,6 +15,7 @@ import type { CallNotes } from './call-notes.ts';
 import { type CancelledOrder, cancelOrder, cancelQr } from './cancel-order.ts';
 import { checkedOrders, decideCheckOrder } from './check-order.ts';
 import { type Generated, generate, isForMaker } from './generate.ts';
+import { joinsPush } from './joined-push.ts';
 import { NO_NAMES, pushOf } from './order-push.ts';
 import { warnOfOldOrder, warnOfSameOrder } from './order-warnings.ts';
 import type { CallMode, PartnerCalls } from './partner-calls.ts';
@@ -252,7 +253,7 @@ export class Service implements PartnerCalls {
     const known = await store.orders.findPushed(partner.username, request.qrCode, request.orderId);
     const nowMs = clock.wallMs();
     if (request.orderId !== '' && known !== undefined && !isVerbatim) {
-      if (await store.orders.isOnBox(known.id, box.terminalCode, config.confirm, nowMs)) return accept(undefined);
+      if (await joinsPush(this.#world, this.#stored, known.id, box.terminalCode)) return accept(undefined);
     }
     warnOfOldOrder(known, notes);
     const seen = {

@@ -141,24 +141,6 @@ export class OrderStore {
     });
   }
 
-  /**
-   * Returns whether a box shows this order, as far as this kind of confirmation tells. The box shows the order of its
-   * newest push that it did not refuse (clause SND-9). A push also ends with its lifetime, even if the box is away. If
-   * somebody sets the calendar clock ahead, the gateway sends one push too many.
-   */
-  async isOnBox(orderRef: string, terminalCode: string, confirm: Confirmation, atMs: number): Promise<boolean> {
-    const newest = await this.#db
-      .selectFrom('pushes')
-      .select(['order_ref', 'status', 'expires_at_ms'])
-      .where('terminal_code', '=', terminalCode)
-      .where((it) => it.or([it('status', '<>', 'failed'), it('ended_at_ms', 'is', null)]))
-      .orderBy('seq', 'desc')
-      .limit(1)
-      .executeTakeFirst();
-    if (newest?.order_ref !== orderRef || newest.expires_at_ms <= atMs) return false;
-    return isConfirmation(newest.status, confirm);
-  }
-
   /** Returns whether the box has given this confirmation of a push. */
   async isConfirmed(pushId: string, confirm: Confirmation): Promise<boolean> {
     const push = await this.#db.selectFrom('pushes').select('status').where('id', '=', pushId).executeTakeFirst();
@@ -294,6 +276,7 @@ export class OrderStore {
   }
 }
 
-function isConfirmation(status: PushStatus, confirm: Confirmation): boolean {
+/** Returns whether a push in this status has this kind of confirmation. */
+export function isConfirmation(status: PushStatus, confirm: Confirmation): boolean {
   return status === 'shown' || (confirm === 'accepted' && status === 'accepted');
 }

@@ -1,7 +1,7 @@
 import type { Kysely } from 'kysely';
 import type { PushStatus, Tables } from '../schema/tables.ts';
 import type { WithdrawnPush } from './order-changes.ts';
-import { UNSURE_CODES } from './orders.ts';
+import { type Confirmation, isConfirmation, UNSURE_CODES } from './orders.ts';
 
 /** The state of a push. */
 export interface PushState {
@@ -33,6 +33,30 @@ export class PushReader {
     const { status, code } = push;
     const wasShown = status === 'shown' || push.shown_push_id === pushId;
     return { status, code, wasAccepted: push.confirmed_at_ms !== null, wasShown };
+  }
+
+  /**
+   * Returns whether a box shows this order, as far as this kind of confirmation tells, or since when a push of it waits
+   * for that. The box shows the order of its newest push that it did not refuse (clause SND-9). A push also ends with its
+   * lifetime, even if the box is away. If somebody sets the calendar clock ahead, the gateway sends one push too many.
+   */
+  async pushOnBox(
+    orderRef: string,
+    terminalCode: string,
+    confirm: Confirmation,
+    atMs: number,
+  ): Promise<'confirmed' | { sinceMs: number } | undefined> {
+    const newest = await this.#db
+      .selectFrom('pushes')
+      .select(['order_ref', 'status', 'created_at_ms', 'expires_at_ms'])
+      .where('terminal_code', '=', terminalCode)
+      .where((it) => it.or([it('status', '<>', 'failed'), it('ended_at_ms', 'is', null)]))
+      .orderBy('seq', 'desc')
+      .limit(1)
+      .executeTakeFirst();
+    if (newest?.order_ref !== orderRef || newest.expires_at_ms <= atMs) return undefined;
+    if (isConfirmation(newest.status, confirm)) return 'confirmed';
+    return ['sent', 'accepted'].includes(newest.status) ? { sinceMs: newest.created_at_ms } : undefined;
   }
 
   /** Returns the pushes that these boxes must withdraw, until they report their end. */
