@@ -23,7 +23,7 @@ interface Seen {
 
 /**
  * Decides which payments are news to a box (PROTOCOL.md, clauses MSG-14 and VQD-8). The store holds the first hello of
- * each box for all shards. A payment before it is old to that box, however new the box is.
+ * each box for all gateways. A payment before it is old to that box, however new the box is.
  */
 export class PaymentNews {
   readonly #clock: Clock;

@@ -5,7 +5,7 @@ import type { Stored } from '../common/stored.ts';
 import type { World } from '../common/world.ts';
 import type { Hub } from './hub.ts';
 
-/** By this time a box whose shard received the news has said hello again. */
+/** By this time a box whose gateway received the news has said hello again. */
 const NEWS_MS = 5_000;
 /** Further changes do not delay the check for longer than this many waits. */
 const WAITS_MAX = 6;
@@ -16,9 +16,8 @@ const BOXES_MAX = 500;
 type Expel = (terminalCode: string, reason: string, disabled?: boolean) => Promise<void>;
 
 /**
- * Compares the sessions of a shard with the registry after a change. The member that changes the registry sends news to
- * the box's shard. But that shard may just be opening, the news may be lost with its member, and a changed file of a
- * member sends no news.
+ * Compares the sessions of this gateway with the registry after a change. The gateway that changes the registry sends
+ * news of the box. But that gateway may end before it has sent them, and a changed file sends no news of boxes.
  */
 export class SessionCheck {
   readonly #world: World;

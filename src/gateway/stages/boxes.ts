@@ -28,7 +28,7 @@ export interface Boxes {
   dialect: Dialect | undefined;
   /** Reaches the boxes of this gateway alone. */
   here: BoxReach;
-  /** Reaches the boxes of the whole cluster. */
+  /** Reaches the boxes of all gateways of the database. */
   everywhere: BoxReach;
   sessionCheck: SessionCheck;
   /** Follows what other gateways do with the boxes. */
