@@ -4,6 +4,7 @@ import type { BoxConnection } from '../../../src/gateway/boxes/connection.ts';
 import { DialectBox, type DialectWire } from '../../../src/gateway/boxes/dialect/dialect-box.ts';
 import type { Outcome } from '../../../src/gateway/boxes/dialect/notice-sender.ts';
 import { greeting, paidNotice, payloadFor } from '../../../src/gateway/boxes/dialect/notices.ts';
+import type { Box } from '../../../src/gateway/common/directory.ts';
 import { systemRandom } from '../../../src/lib/random.ts';
 import { VirtualClock } from '../../../src/lib/virtual-clock.ts';
 import { boxIdOf, boxIdTopic } from '../../../src/protocol/dialect.ts';
@@ -52,13 +53,16 @@ async function listening(stored: 'first' | 'repeated' = 'first', left?: { status
   const said: string[] = [];
   const reported: unknown[][] = [];
   const reports: UpMessage[] = [];
-  const state: { outcome: Outcome; sessionId: string; connection?: BoxConnection } = {
+  const known = { ...VIETQR_BOX, dialect: 'vietqr', disabled: false, secret: undefined, enrols: false } as const;
+  const state: { outcome: Outcome; sessionId: string; connection?: BoxConnection; box?: Box; takes: boolean } = {
     outcome: 'taken',
     sessionId: '',
+    box: known,
+    takes: true,
   };
   const { log } = keptLog(clock);
   const records = storedOf({
-    directory: { accountOf: async () => ACCOUNT },
+    directory: { accountOf: async () => ACCOUNT, box: async () => state.box },
     store: {
       orders: {
         newestShown: async () => (left?.status === 'ended' ? undefined : left && LEFT),
@@ -85,7 +89,7 @@ async function listening(stored: 'first' | 'repeated' = 'first', left?: { status
       disconnected: () => undefined,
       receive: async (_code, connection, message) => {
         reports.push(message);
-        Object.assign(state, { connection, sessionId: message.sessionId });
+        if (state.takes) Object.assign(state, { connection, sessionId: message.sessionId });
         return true;
       },
     },
@@ -96,7 +100,6 @@ async function listening(stored: 'first' | 'repeated' = 'first', left?: { status
       return state.outcome;
     },
   });
-  const known = { ...VIETQR_BOX, dialect: 'vietqr', disabled: false } as const;
   const box = new DialectBox(known, 'vietqr/boxId/sample', worldOf({ clock, log }), records, wire);
   await box.greet();
   const { sessionId } = state;
@@ -105,7 +108,7 @@ async function listening(stored: 'first' | 'repeated' = 'first', left?: { status
     state.connection?.send({ ...head, ...body });
   };
   const ended = () => reports.filter((it) => it.type === 'ended').map((it) => it.pushId);
-  return { state, said, reported, reports, send, ended };
+  return { clock, box, state, said, reported, reports, send, ended };
 }
 
 it('VQD-6 a notice is stored as maybe sent before it is sent, as sent then, and reported', async () => {
@@ -205,4 +208,39 @@ it('VQD-4 the longest greeting and the longest notice of a payment fit the buffe
   const longest = { ...payment(), amount: LIMITS.amountMax, content: '"'.repeat(LIMITS.pushContentMax) };
   const { notice } = paidNotice(longest as DownOf<'payment'>, template, () => true);
   expect(payloadFor(topic, notice)).toBeDefined();
+});
+
+it('VQD-5 a box whose session the hub has ended begins another as soon as it can, and keeps its QR', async () => {
+  const { clock, state, said, reports, send } = await listening();
+  send(show(FIRST));
+  await eventually('the report', () => reports.at(-1)?.type === 'shown');
+  const { sessionId } = state;
+  const hellos = () => reports.filter((it) => it.type === 'hello');
+  state.takes = false;
+  state.connection?.end();
+  for (const seconds of [1, 2]) await clock.advance(seconds * 1_000);
+  await eventually('two attempts', () => hellos().length === 3);
+  state.takes = true;
+  await eventually('the third', async () => {
+    await clock.advance(1_000);
+    return state.sessionId !== sessionId;
+  });
+  expect(hellos().at(-1)).toMatchObject({ shownPushId: FIRST });
+  await eventually('its QR', () => said.length === 3);
+  expect(said).toEqual(['N16', 'N17', 'N17']);
+  await clock.advance(60_000);
+  expect(hellos()).toHaveLength(4);
+});
+
+it('VQD-5 a box that lost its right to a session, or that has gone, begins none', async () => {
+  for (const leave of [
+    ({ state }: Awaited<ReturnType<typeof listening>>) => delete state.box,
+    ({ box }: Awaited<ReturnType<typeof listening>>) => box.lose('it has gone'),
+  ]) {
+    const at = await listening();
+    at.state.connection?.end();
+    leave(at);
+    await at.clock.advance(60_000);
+    expect(at.reports.filter((it) => it.type === 'hello')).toHaveLength(1);
+  }
 });

@@ -14,11 +14,8 @@ import type { BoxHub } from '../wire.ts';
 import { Announcements, type Said } from './announcements.ts';
 import { NoticeSender, type Publish } from './notice-sender.ts';
 import { greeting, qrNotice } from './notices.ts';
+import { beginAgain, greetingWaitsMs } from './waits.ts';
 
-/** The waits before each greeting of a box that has enrolled. It subscribes to its topic only after that. */
-const GREETING_WAITS_MS = [0, 250, 500, 1_000, 2_000, 4_000, 8_000, 15_000];
-/** The wait where the broker does not report listeners: a box has subscribed within this time. */
-const BLIND_GREETING_WAITS_MS = [2_000];
 /** How many withdrawn pushes are remembered. Such a push is not shown, even if it arrives later (clause AGT-4). */
 const WITHDRAWN_MAX = 100;
 
@@ -59,6 +56,7 @@ export class DialectBox {
   readonly #withdrawn = new Set<string>();
   readonly #announcements: Announcements;
   #greeting = new AbortController();
+  #returning = new AbortController();
   #session: { id: string; beganMs: number } | undefined;
   #shown: Shown | undefined;
   #isRestored = false;
@@ -72,7 +70,7 @@ export class DialectBox {
     this.#announcements = new Announcements(box, world, stored, wire);
     this.#notices = new NoticeSender(this.terminalCode, topic, world, wire.publish);
     const { transport } = this.#notices.socket;
-    const own: BoxConnection = { transport, end: () => undefined, send: (message) => this.#take(message) };
+    const own: BoxConnection = { transport, end: () => this.#endedByHub(), send: (message) => this.#take(message) };
     const connect: Connect = (_terminalCode, socket) => {
       this.#notices.useSocket(socket);
       return own;
@@ -90,7 +88,7 @@ export class DialectBox {
     if (!queues.isFull(this.terminalCode)) {
       await queues.run(this.terminalCode, 'enrol', async () => void (await hub.news.meet(this.#box)));
     }
-    for (const waitMs of tellsListeners() ? GREETING_WAITS_MS : BLIND_GREETING_WAITS_MS) {
+    for (const waitMs of greetingWaitsMs(tellsListeners())) {
       await clock.sleep(waitMs, signal);
       if (signal.aborted || (await this.#greet())) return;
     }
@@ -106,6 +104,7 @@ export class DialectBox {
   }
 
   lose(why: string): void {
+    this.#returning.abort();
     if (this.#session === undefined) return;
     this.#session = undefined;
     this.#wire.hub.disconnected(this.terminalCode, { connection: this.#connection }, why);
@@ -113,7 +112,25 @@ export class DialectBox {
 
   close(): void {
     this.#greeting.abort();
+    this.#returning.abort();
     this.#shown?.over.abort();
+  }
+
+  /** Begins a session again. The box is still there, and loses its QR in time. */
+  #endedByHub(): void {
+    const before = this.#session;
+    if (before === undefined) return;
+    this.#returning.abort();
+    this.#returning = new AbortController();
+    const begin = async () => {
+      await this.#wire.queues.run(this.terminalCode, 'begin', async () => {
+        this.#session = undefined;
+        await this.#begin();
+        this.#session ??= before;
+      });
+      return this.#session !== before;
+    };
+    void beginAgain(this.#box, begin, this.#world, this.#stored, this.#returning.signal);
   }
 
   async #greet(): Promise<boolean> {
