@@ -66,7 +66,7 @@ export class GatewayDisk {
   wipe(): void {
     this.rollback();
     for (const table of this.#tables) this.#prepare(`DELETE FROM ${table}`).statement.run();
-    this.#prepare("INSERT INTO ledger VALUES ('payments', 0, '', 0, '', 0, NULL)").statement.run();
+    this.#prepare("INSERT INTO ledger VALUES ('', 0, '', 0, '', 0, NULL)").statement.run();
     this.hooks = { beforeWrite: () => undefined, afterWrite: () => undefined };
     this.latencyMs = () => 0;
     this.fails = () => false;
