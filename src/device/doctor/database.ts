@@ -108,8 +108,8 @@ function standbysFinding({ synchronous_standby_names: wanted }: Settings, standb
 }
 
 /**
- * Compares the database's clock with this machine's. The database dates tokens, and the gateway's machine dates
- * everything else.
+ * Compares the database's clock with this machine's. The database dates what gateways of a cluster do. A gateway
+ * alone dates only its tokens by it, and everything else by its machine.
  */
 async function databaseClockFinding(client: pg.Client, clock: Clock): Promise<Finding> {
   const check = 'database clock';

@@ -10,9 +10,8 @@ const CONFLICTS = ['40001', '40P01'];
 const UNIQUE_VIOLATION = '23505';
 const UNIQUE_TRIES_MAX = 3;
 const TRIES_MAX = 30;
-/** The longest wait before the second try. It grows with each try. */
+/** The longest wait before the second try. It grows with each try, so that all tries take about a second. */
 const WAIT_MS = 4;
-const GROWTH_TRIES_MAX = 10;
 
 /** Returns whether PostgreSQL has undone this work only because of what somebody else did at the same moment. */
 export function isConflict(error: unknown): boolean {
@@ -45,7 +44,7 @@ export async function repeated<T>(
     } catch (error) {
       if (!isRepeated(error, tries)) throw error;
       if (tries === TRIES_MAX) throw givenUp(error);
-      await systemClock.sleep(systemRandom.fraction() * WAIT_MS * Math.min(tries, GROWTH_TRIES_MAX));
+      await systemClock.sleep(systemRandom.fraction() * WAIT_MS * tries);
     }
   }
 }

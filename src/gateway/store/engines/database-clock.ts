@@ -6,7 +6,7 @@ const ROUND_TRIP_MS_MAX = 1_000;
 /** The calendar time of the database, in milliseconds since 1970. */
 export const NOW_MS_SQL = '(extract(epoch from clock_timestamp()) * 1000)::float8';
 const FIX =
-  'set the clock of this machine, or of the database, by NTP; tokens are dated by the database, all other times by this machine';
+  'set the clock of this machine, or of the database, by NTP; gateways of a cluster date by the database, a gateway alone only its tokens';
 
 /** How far the clock of this machine is ahead, as `/healthz` shows it. */
 export interface ClockState {
@@ -16,7 +16,7 @@ export interface ClockState {
 }
 
 /**
- * Reads the calendar of a PostgreSQL database. All members of a cluster share it, because the clock of one machine may
+ * Reads the calendar of a PostgreSQL database. All gateways of a cluster go by it, because the clock of one machine may
  * be wrong, or jump. Between two answers the monotonic clock continues it. Before the first answer, and with SQLite, it
  * is the calendar of the machine.
  */

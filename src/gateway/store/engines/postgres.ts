@@ -202,7 +202,7 @@ function fixOf(error: unknown): string {
   if (/\bSSL\b/.test(reason)) return 'switch TLS on at the server, or take sslmode out of databaseUrl';
   if (/certificate/.test(reason))
     return 'name the CA of the server as sslrootcert in databaseUrl, and its host as in its certificate';
-  return 'name a database of this gateway alone, and a user who may make tables in it';
+  return 'name a database that only gateways use, and a user who may make tables in it';
 }
 
 /** Returns whether the server does not answer, or is not ready yet. */
