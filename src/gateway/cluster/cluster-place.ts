@@ -232,6 +232,7 @@ export class ClusterPlace implements Place {
   }
 
   async #see(view: View): Promise<void> {
+    void this.#voice.keepHearing();
     await this.#news.read();
     await this.#news.flush();
     this.lanes.see(view, await this.#doorsOf(view));

@@ -33,6 +33,7 @@ export class Voice {
   readonly #asked = new Map<string, (answer: unknown) => void>();
   #waiting: { channel: string; text: string }[] = [];
   #isSaying = false;
+  #isChecking = false;
   #ears: Ears | undefined;
 
   constructor(run: string, database: DatabaseSession, deps: { clock: Clock; random: Random; log: Logger }) {
@@ -44,6 +45,17 @@ export class Voice {
   /** Begins to pass on what others say. */
   begin(ears: Ears): void {
     this.#ears = ears;
+  }
+
+  /**
+   * Asks the session for an answer, which opens it again if it was lost. A gateway that says nothing would otherwise
+   * stay deaf: to a session that has ended, and to one that hangs. Never rejects.
+   */
+  async keepHearing(): Promise<void> {
+    if (this.#isChecking) return;
+    this.#isChecking = true;
+    await this.#database.query('select 1').catch(() => undefined);
+    this.#isChecking = false;
   }
 
   hint(hint: Hint): void {
