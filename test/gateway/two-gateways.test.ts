@@ -78,11 +78,12 @@ describe('a push at a gateway that has not the box', () => {
   });
 
   it('SND-4 fails when its box says hello at another gateway before it has shown it', async () => {
-    const { one, two, box, pushAt, turns, pass, store } = await twoGateways();
+    const { one, two, box, pushAt, turns, pass, store, room } = await twoGateways();
     await box.hello(two.hub);
     box.confirms = false;
     const { orderRef, result } = pushAt(one.hub);
     await turns();
+    room.arrives = () => 0;
     await box.hello(one.hub);
     await pass(1_500);
     expect(await result).toMatchObject(OFFLINE);
@@ -223,7 +224,7 @@ describe('a box that speaks with another gateway', () => {
   });
 
   it('MSG-4 gets no welcome while the database does not let its gateway have it', async () => {
-    const { one, box, room } = await twoGateways();
+    const { one, box, room, turns } = await twoGateways();
     const { place } = one.world;
     const claim = place.claim;
     place.claim = () => Promise.reject(new Error('away'));
@@ -232,7 +233,11 @@ describe('a box that speaks with another gateway', () => {
     place.claim = claim;
     await box.hello(one.hub);
     expect(box.of('welcome')).toHaveLength(1);
+    expect(room.rows.size).toBe(1);
     box.leave();
+    await turns();
+    expect(room.rows.size).toBe(0);
+    await box.hello(one.hub);
     await one.close();
     expect(room.rows.size).toBe(0);
   });
