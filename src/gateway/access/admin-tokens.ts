@@ -104,7 +104,7 @@ export class AdminTokens {
     return unknown === undefined ? undefined : refuse('E46', `boxes: expected one in the registry, not ${unknown}`);
   }
 
-  /** Publishes the change: every part, and every shard of a cluster, checks again which tokens have open streams. */
+  /** Publishes the change: every part of every gateway checks again which tokens have open streams. */
   #tell({ who, address }: Admin, what: string, name: string): void {
     this.#world.log.info('registry-changed', { who, address, what, target: targetOf(name) });
     this.#stored.directory.changed();

@@ -16,8 +16,8 @@ export interface Tokens {
 }
 
 /**
- * Opens the tokens (RFC 7519, HS256). Their secret is in the store, so they stay valid after a restart. All members of
- * a cluster share `clock`. The first call loads `jose`: a gateway that no partner calls does not load it.
+ * Opens the tokens (RFC 7519, HS256). Their secret is in the store, so they stay valid after a restart and at
+ * other gateways of the database, which share `clock`. The first call loads `jose`: a gateway that no partner calls does not load it.
  */
 export async function createTokens(store: Store, clock: { wallMs: Clock['wallMs'] }, random: Random): Promise<Tokens> {
   const secret = await store.setting('token-secret', () => random.secret(SECRET_BYTES));

@@ -7,5 +7,5 @@ const USER_BUDGET: Budget = { usesMax: 120, forgetMs: 500 };
 /** Budgets by address, by user, and by a user at an address where it is known. */
 export const LOGIN_BUDGETS = { addresses: ADDRESS_BUDGET, users: USER_BUDGET, pairs: ADDRESS_BUDGET };
 
-/** The counts of wrong logins; the members of a cluster share theirs. */
+/** The counts of wrong logins. Gateways that share a database share theirs. */
 export type LoginBudgets = Record<keyof typeof LOGIN_BUDGETS, BudgetUse>;
