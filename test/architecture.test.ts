@@ -91,7 +91,7 @@ const FLOORS: Record<string, readonly (readonly string[])[]> = {
     ['faults'],
     ['stages'],
     ['doors'],
-    ['stages/doors.ts'],
+    ['stages/doors.ts', 'stages/hearing.ts'],
     ['gateway.ts'],
   ],
   commands: [['shared'], ['actions'], ['.']],
