@@ -1,17 +1,9 @@
 import { expect, it } from 'vitest';
-import { connectFakeBox, type FakeBoxOptions } from '../support/fake-box.ts';
+import { connectFakeBox } from '../support/fake-box.ts';
 import { eventually } from '../support/net.ts';
 import { BOX1, BOX2, BOXES } from './harness.ts';
+import { goneAndBack, hello } from './lane-doors.ts';
 import { brokerOfLanes, gatewayInLane, LanesOfTest, pushTo, watchPresence } from './lanes-fixture.ts';
-
-/** A box that says hello in a lane, and the answer. */
-async function hello(url: string, lane: number, identity = BOX1, more: Partial<FakeBoxOptions> = {}) {
-  const gateway = { origin: '', mqttUrl: url };
-  const box = await connectFakeBox({ gateway, identity, transport: 'mqtt', lane, hello: false, ...more });
-  await box.hello();
-  await eventually('an answer', () => box.received.length > 0);
-  return box;
-}
 
 it('SHA-1 SHA-2 a box begins in lane 0, is sent to the lane of its home, and has a session there alone', async () => {
   const url = await brokerOfLanes();
@@ -49,40 +41,8 @@ it('MSG-4 SHA-2 a door refuses a box that is not registered, and sends it nowher
   expect(stranger.received.map((it) => 'shard' in it)).toEqual([false]);
 });
 
-it('SHA-2 SHA-5 boxes of a gateway that is gone are sent on from its lane, until it is back there', async () => {
-  const url = await brokerOfLanes();
-  const lanes = new LanesOfTest();
-  lanes.living = [1, 2];
-  lanes.homes.set(BOX1.terminalCode, 2);
-  const one = await gatewayInLane(1, url, lanes);
-  const first = await gatewayInLane(2, url, lanes);
-  const said = await watchPresence(url, 2);
-  expect((await hello(url, 2)).received[0]?.type).toBe('welcome');
-  await first.close();
-  await eventually('its goodbye', () => said.at(-1)?.online === false);
-  lanes.living = [1];
-  lanes.doors.set(2, 1);
-  lanes.changed();
-  await eventually('the door', () => said.at(-1)?.online === true);
-  const sentOn = await hello(url, 2);
-  expect(sentOn.received).toMatchObject([{ type: 'refused', code: 'MOVED', shard: 1 }]);
-  // The gateway is back before the holder of the door knows it.
-  const back = await gatewayInLane(2, url, lanes);
-  await eventually('its presence', () => back.isConnected() && said.filter((it) => it.online).length === 3);
-  const run = said.at(-1)?.sessionId;
-  lanes.living = [1, 2];
-  lanes.doors.delete(2);
-  lanes.changed();
-  await eventually('the end of the door', () => said.some((it) => !it.online && it.sessionId === said[2]?.sessionId));
-  await eventually('its presence again', () => said.at(-1)?.online === true);
-  expect(said.at(-1)?.sessionId).toBe(run);
-  const home = await hello(url, 2);
-  expect(home.received).toMatchObject([{ type: 'welcome' }]);
-  // The two contradict each other no longer: what was said last stays.
-  const { length } = said;
-  expect((await hello(url, 2)).received).toMatchObject([{ type: 'welcome' }]);
-  expect([said.length, one.hub.sessions.size]).toEqual([length, 0]);
-});
+it('SHA-2 SHA-5 boxes of a gateway that is gone are sent on from its lane, until it is back there', () =>
+  goneAndBack('mosquitto'));
 
 it('SHA-3 the presence of lane 0 names the number of lanes, and says so when there is one more', async () => {
   const url = await brokerOfLanes();
