@@ -95,7 +95,7 @@ export interface GatewaySeen {
   differs: boolean;
 }
 
-/** The lanes of a database: each gateway has topics of its own at the broker, numbered by its lane (clause LAN-1). */
+/** The lanes of a database: each gateway has topics of its own at the broker, numbered by its lane (clause SHA-1). */
 export interface Lanes {
   /** The lane of this gateway. 0 at a gateway alone. */
   readonly own: number;
