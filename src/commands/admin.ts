@@ -1,5 +1,5 @@
 import { type Command, Option } from 'commander';
-import { ROLE_NAMES } from '../gateway/access/roles.ts';
+import { ROLE_NAMES } from '../gateway/config/roles.ts';
 import { inputsOf } from '../gateway/registry/inputs.ts';
 import type { Input } from '../gateway/registry/resource.ts';
 import { nameField, RESOURCES, TABLES } from '../gateway/registry/resources.ts';

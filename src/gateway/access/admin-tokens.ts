@@ -4,11 +4,11 @@ import { newSecret } from '../../protocol/secret.ts';
 import { accept, type Refusal, type Result, refuse } from '../common/result.ts';
 import type { Stored } from '../common/stored.ts';
 import type { World } from '../common/world.ts';
+import { ROLE_NAMES } from '../config/roles.ts';
 import type { Admin } from '../registry/changes.ts';
 import { ADMIN_TOKENS_MAX } from '../store/repositories/admin-tokens.ts';
 import type { AdminTokenRow, NewAudit } from '../store/schema/tables.ts';
 import { digestOf, TOKEN_PREFIX } from './authorizer.ts';
-import { ROLE_NAMES } from './roles.ts';
 
 /** A cashier's token can be restricted to at most this many boxes. */
 const BOXES_MAX = 50;

@@ -7,10 +7,10 @@ import type { Logger } from '../../lib/log.ts';
 import { isLoopbackHost } from '../../lib/tls.ts';
 import { equalSecrets } from '../../protocol/checksum.ts';
 import type { Logins } from '../common/logins.ts';
+import { mayDo, type Right, ROLE_NAMES, type Role } from '../config/roles.ts';
 import type { AdminTokenRow } from '../store/schema/tables.ts';
 import { addressOf, strangerOf } from './carried.ts';
 import { answerRefusal, BEARER, isLoggedIn } from './requests.ts';
-import { mayDo, type Right, ROLE_NAMES, type Role } from './roles.ts';
 import type { RootToken } from './root-token.ts';
 
 /** Every token of the gateway begins with this, so that people and scanners for leaked secrets recognise it. */

@@ -4,9 +4,9 @@ import type { AnswerDoc, RouteDoc } from '../../lib/route.ts';
 import { CODES, type Code } from '../../protocol/codes.ts';
 import { REASON_HEADER } from '../../protocol/http-api.ts';
 import type { Result } from '../common/result.ts';
+import { type Right, ROLE_NAMES, rolesWith } from '../config/roles.ts';
 import type { Admin } from '../registry/changes.ts';
 import type { Caller } from './authorizer.ts';
-import { type Right, ROLE_NAMES, rolesWith } from './roles.ts';
 
 /**
  * Says who may call a route: whoever has a right, every role, anybody, or `own` where the route proves its callers itself

@@ -7,7 +7,7 @@ import type { Logger } from '../../lib/log.ts';
 import type { Random } from '../../lib/random.ts';
 import { newSecret, strongSecret } from '../../protocol/secret.ts';
 import type { GatewayConfig } from '../config/config.ts';
-import type { Role } from './roles.ts';
+import type { Role } from '../config/roles.ts';
 
 /** This file in dataDir holds the token of the first admin when the gateway's configuration has none. */
 const ADMIN_TOKEN_FILE = 'admin-token';

@@ -32,11 +32,11 @@ interface PlaceParts {
   time: DatabaseClock;
   membership: Membership;
   sessions: Record<'beats' | 'leases' | 'voice', DatabaseSession>;
-  /** Whether boxes come over MQTT. Without it no lane needs a door. */
+  /** True if boxes come over MQTT. Otherwise no lane needs a door. */
   hasLanes: boolean;
 }
 
-/** The place of a gateway that shares its database with others. README.md in this folder has the theory. */
+/** Holds the place of a gateway that shares its database with others. README.md in this folder has the theory. */
 export class ClusterPlace implements Place {
   readonly run: string;
   readonly lanes: ClusterLanes;
@@ -130,7 +130,7 @@ export class ClusterPlace implements Place {
     else void this.#voice.heard(payload);
   }
 
-  /** Called when notifications may have been lost. */
+  /** Reads the news, and has the rows read, because notifications may have been lost. */
   mayHaveMissed(): void {
     void this.#news.read().catch(() => undefined);
     this.#hearing?.mayHaveMissed();

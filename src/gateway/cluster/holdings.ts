@@ -18,7 +18,7 @@ interface SessionRow {
   since_ms: number;
 }
 
-/** What a claim found: the run that had the box, or undefined if nobody had it. */
+/** The run that had a box before its claim. Undefined if nobody had it. */
 export interface Claimed {
   before: string | undefined;
 }

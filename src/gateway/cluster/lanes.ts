@@ -5,7 +5,7 @@ import type { SeenMember, View } from './membership.ts';
 /** The lane in which every box begins. No gateway has its home there. */
 export const FIRST_LANE = 0;
 
-/** The lanes as this gateway sees them. */
+/** Holds the lanes as this gateway sees them. */
 export class ClusterLanes implements Lanes {
   readonly own: number;
   readonly #watchers: (() => void)[] = [];

@@ -44,7 +44,7 @@ export interface View {
   lanes: readonly number[];
 }
 
-/** What the tables of a cluster keep for good. */
+/** The settings that the gateways of a database share for good. */
 export interface ClusterSettings {
   /** Wraps the secrets of the registry. */
   secret: string;

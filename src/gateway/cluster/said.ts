@@ -41,7 +41,7 @@ export type WrongLogin = z.output<typeof wrongLogin>;
 
 const ASKS = ['push', 'post', 'heard', 'traffic'] as const satisfies readonly Ask[];
 
-/** What one notification carries. */
+/** The content of one notification. */
 export const said = z.union([
   z.object({ by: z.string(), hint }),
   z.object({ by: z.string(), ask: z.enum(ASKS), id: z.string(), question: z.unknown() }),

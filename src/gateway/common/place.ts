@@ -52,7 +52,7 @@ export interface Questions {
 }
 export type Ask = keyof Questions;
 
-/** What a gateway does with what others say. */
+/** Receives what the other gateways say. */
 export interface Hearing {
   news(news: News): Promise<void>;
   hint(hint: Hint): void;

@@ -3,9 +3,9 @@ import { HTTP_SCHEMES, isExposed, isLoopbackHost } from '../../lib/tls.ts';
 import { LIMITS } from '../../protocol/fields.ts';
 import { BROKER_SCHEMES } from '../../protocol/packet-limit.ts';
 import { isSampleSecret } from '../../protocol/secret.ts';
-import { ROLE_NAMES } from '../access/roles.ts';
 import { weaknessesOf } from '../money/sources/registry.ts';
 import type { Complain } from './boxes-config.ts';
+import { ROLE_NAMES } from './roles.ts';
 
 /* The rules for a gateway that handles real money (PROTOCOL.md, clause MOD). */
 

@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { mayDo, type Role } from '../access/roles.ts';
 import { withoutQuery } from '../config/callback-config.ts';
+import { mayDo, type Role } from '../config/roles.ts';
 import { shownOptions } from '../money/sources/registry.ts';
 import { valuesOf } from '../registry/columns.ts';
 import { RESOURCES } from '../registry/resources.ts';

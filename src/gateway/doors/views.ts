@@ -1,8 +1,8 @@
 import type { BoxView, CallbackView, CreditView, OrderView, PaymentView, SourceView } from '../../protocol/mock-api.ts';
-import { mayDo, type Role } from '../access/roles.ts';
 import type { BoxPage, Directory, KnownBox } from '../common/directory.ts';
 import type { Stored } from '../common/stored.ts';
 import { withoutQuery } from '../config/callback-config.ts';
+import { mayDo, type Role } from '../config/roles.ts';
 import type { SourceStatus } from '../money/agreements.ts';
 import type { Boxes } from '../stages/boxes.ts';
 import { type CreditSides, sidesIn } from '../store/repositories/credit-sides.ts';
