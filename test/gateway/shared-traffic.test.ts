@@ -1,8 +1,8 @@
 import { expect, it } from 'vitest';
 import type { Place, Questions } from '../../src/gateway/common/place.ts';
 import { placeAlone } from '../../src/gateway/common/place.ts';
+import { notedCalls, ownTraffic, trafficSince } from '../../src/gateway/common/shared-traffic.ts';
 import type { World } from '../../src/gateway/common/world.ts';
-import { notedCalls, ownTraffic, trafficSince } from '../../src/gateway/doors/shared-traffic.ts';
 import { VirtualClock } from '../../src/lib/virtual-clock.ts';
 import { type WirePage, wirePage } from '../../src/protocol/wire.ts';
 import { worldOf } from './stage-records.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { Changes } from '../../src/gateway/common/changes.ts';
-import { TrafficLog, withoutSecrets } from '../../src/gateway/console/traffic-log.ts';
+import { TrafficLog, withoutSecrets } from '../../src/gateway/common/traffic-log.ts';
 import { systemRandom } from '../../src/lib/random.ts';
 import { VirtualClock } from '../../src/lib/virtual-clock.ts';
 import { PATHS } from '../../src/protocol/http-api.ts';

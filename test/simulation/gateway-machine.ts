@@ -1,6 +1,6 @@
 import { Hub } from '../../src/gateway/boxes/hub.ts';
+import type { TrafficLog } from '../../src/gateway/common/traffic-log.ts';
 import type { GatewayConfig } from '../../src/gateway/config/config.ts';
-import type { TrafficLog } from '../../src/gateway/console/traffic-log.ts';
 import { attemptCallback, type MakeAttempt } from '../../src/gateway/money/callbacks/attempt.ts';
 import { CallbackDispatcher } from '../../src/gateway/money/callbacks/dispatcher.ts';
 import type { Service } from '../../src/gateway/partner/service.ts';

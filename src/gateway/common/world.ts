@@ -3,11 +3,11 @@ import type { Clock } from '../../lib/clock.ts';
 import type { Logger } from '../../lib/log.ts';
 import type { Random } from '../../lib/random.ts';
 import type { GatewayConfig } from '../config/config.ts';
-import type { TrafficLog } from '../console/traffic-log.ts';
 import type { OnStandby } from '../store/store.ts';
 import type { Changes } from './changes.ts';
 import type { OpenParts } from './open-parts.ts';
 import type { Place } from './place.ts';
+import type { TrafficLog } from './traffic-log.ts';
 
 /** The base of every part of a gateway. It contains no part of the service and nothing on a disk. */
 export interface World {

@@ -4,9 +4,9 @@ import { LENIENT_HEADER, REASON_HEADER, WARNING_HEADER } from '../../protocol/ht
 import { WIRE_PAGE_MAX, wireEntry, wirePage } from '../../protocol/wire.ts';
 import { pathOf, wholeNumber } from '../access/requests.ts';
 import { accept } from '../common/result.ts';
+import { notedCalls, trafficSince } from '../common/shared-traffic.ts';
 import type { World } from '../common/world.ts';
 import type { OwnApi } from './own-api.ts';
-import { notedCalls, trafficSince } from './shared-traffic.ts';
 
 /** The position at one gateway has some 45 characters. */
 const SINCE_CHARS_MAX = 10_000;

@@ -1,9 +1,9 @@
 import { TOPICS } from '../common/changes.ts';
 import type { Ask, Hearing, Questions } from '../common/place.ts';
+import { ownTraffic } from '../common/shared-traffic.ts';
 import { lookRegularly } from '../common/shared-work.ts';
 import type { Stored } from '../common/stored.ts';
 import type { World } from '../common/world.ts';
-import { ownTraffic } from '../doors/shared-traffic.ts';
 import type { Edges } from '../faults/edges.ts';
 import type { Boxes } from './boxes.ts';
 import type { Money } from './money.ts';

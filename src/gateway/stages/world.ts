@@ -3,9 +3,9 @@ import { Changes } from '../common/changes.ts';
 import type { OpenParts } from '../common/open-parts.ts';
 import { type Place, placeAlone } from '../common/place.ts';
 import { shareChanges } from '../common/shared-changes.ts';
+import { TrafficLog } from '../common/traffic-log.ts';
 import type { GatewayDeps, World } from '../common/world.ts';
 import type { GatewayConfig } from '../config/config.ts';
-import { TrafficLog } from '../console/traffic-log.ts';
 import type { Edges } from '../faults/edges.ts';
 import { createReceivePayment } from '../money/receive-payment.ts';
 

@@ -1,6 +1,6 @@
 import { type WireEntry, type WirePage, wirePage } from '../../protocol/wire.ts';
-import type { World } from '../common/world.ts';
-import { NOTED_MAX } from '../console/traffic-log.ts';
+import { NOTED_MAX } from './traffic-log.ts';
+import type { World } from './world.ts';
 
 /** A gateway that does not answer within this time is left out. Its entries come with the next page. */
 const ANSWER_TIMEOUT_MS = 2_000;

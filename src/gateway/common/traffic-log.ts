@@ -4,7 +4,7 @@ import type { Random } from '../../lib/random.ts';
 import { beginningOf } from '../../lib/text.ts';
 import { PATHS } from '../../protocol/http-api.ts';
 import type { WireEntry, WireEntryOf, WirePage } from '../../protocol/wire.ts';
-import type { Changes } from '../common/changes.ts';
+import type { Changes } from './changes.ts';
 
 /** At most this many entries and characters are stored. Beyond that, the oldest entries are dropped. */
 const ENTRIES_MAX = 20_000;
