@@ -34,6 +34,8 @@ export class Beats {
   #running: Promise<void> = Promise.resolve();
   #told: readonly string[] = [];
   readonly #burying = new Set<string>();
+  /** The monotonic time of the last moment at which the others may have looked gone although they live. */
+  #unsureAtMs: number | undefined;
   /** The newest view. Undefined while the database does not answer. */
   view: View | undefined;
 
@@ -47,6 +49,11 @@ export class Beats {
     this.#running = this.#run();
   }
 
+  /** Makes this gateway bury nobody for a while, because the others may look gone although they live. */
+  unsure(): void {
+    this.#unsureAtMs = this.#deps.clock.monotonicMs();
+  }
+
   async end(): Promise<void> {
     this.#over.abort();
     await this.#running;
@@ -55,27 +62,26 @@ export class Beats {
   async #run(): Promise<void> {
     const { clock, log, unseen } = this.#deps;
     let seenAtMs = clock.monotonicMs();
-    let lostAtMs: number | undefined;
     let isUnseen = false;
     while (!this.#over.signal.aborted) {
       await clock.sleep(BEAT_MS, this.#over.signal);
       if (this.#over.signal.aborted) return;
       const nowMs = clock.monotonicMs();
       // After the database was lost, or this process has slept, all others look gone until they were seen again.
-      if (nowMs - seenAtMs > GONE_MS) lostAtMs = nowMs;
-      const mayBury = lostAtMs === undefined || nowMs - lostAtMs > GONE_MS;
+      if (nowMs - seenAtMs > GONE_MS) this.unsure();
+      const mayBury = this.#unsureAtMs === undefined || nowMs - this.#unsureAtMs > GONE_MS;
       try {
         await this.#beat(mayBury);
         seenAtMs = clock.monotonicMs();
         isUnseen = false;
-        if (mayBury) lostAtMs = undefined;
       } catch (error) {
         if (systemCodeOf(error) === RUN_GONE) return this.#deps.superseded();
         if (this.view !== undefined) log.warn('cluster-database-lost', { reason: reasonOf(error) });
         this.view = undefined;
-        lostAtMs = clock.monotonicMs();
-        if (lostAtMs - seenAtMs > UNSEEN_MS && !isUnseen) unseen();
-        isUnseen = lostAtMs - seenAtMs > UNSEEN_MS;
+        this.unsure();
+        const unseenMs = clock.monotonicMs() - seenAtMs;
+        if (unseenMs > UNSEEN_MS && !isUnseen) unseen();
+        isUnseen = unseenMs > UNSEEN_MS;
       }
     }
   }

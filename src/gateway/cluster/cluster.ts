@@ -34,7 +34,8 @@ export async function joinCluster(config: ClusterConfig, deps: GatewayDeps, open
   const to = { databaseUrl, names, application: applicationOf(run) };
   const sessions = {
     // The row of this run is made over this session, so it begins without a greeting.
-    beats: new DatabaseSession({ ...to }),
+    // A new connection may lead to another server, where nobody was seen lately.
+    beats: new DatabaseSession({ ...to, onOpened: () => place?.beatsOpened() }),
     leases: new DatabaseSession({ ...to, greeting }),
     voice: new DatabaseSession({
       ...to,

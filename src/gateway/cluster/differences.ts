@@ -21,11 +21,14 @@ export function fileDigest(config: GatewayConfig): string {
 }
 
 /** Returns the settings that must be equal at all gateways, because any of them may answer any call. */
-export async function mustBeAlike({ basePath, mode, sandbox, dataDir }: GatewayConfig): Promise<Member['alike']> {
+export async function mustBeAlike(config: GatewayConfig): Promise<Member['alike']> {
+  const { basePath, mode, sandbox, confirm, confirmTimeoutMs, dataDir } = config;
   return {
     basePath,
     mode,
     sandbox: String(sandbox),
+    confirm,
+    confirmTimeoutMs: String(confirmTimeoutMs),
     'registry.key in dataDir': (await vaultFileId(dataDir)) ?? 'none',
   };
 }
