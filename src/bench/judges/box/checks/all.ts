@@ -57,7 +57,7 @@ export const BOX_NOT_JUDGED: readonly NotJudged[] = [
   { clauses: ['LIM-8', 'LIM-9'], why: 'proxies in front of a gateway: the judge needs none' },
   { clauses: ['QRP-8'], why: 'QRs of wallets that the owner of an account names: the judge has a bank account' },
   { clauses: ['QRP-6'], why: 'what an encoder refuses to write: a box writes no QR' },
-  { clauses: ['SHA'], why: 'gateways that share boxes: the judge is one gateway alone, in shard 0' },
+  { clauses: ['SHA'], why: 'gateways that share boxes: the judge is one gateway alone, in lane 0' },
   { clauses: ['BOX-HTTP-5'], why: 'when a gateway asks a box for its login: a box sends it with each request' },
   { clauses: ['TOP-5'], why: 'what a broker does with a box that reads nothing' },
   { clauses: ['PRE-3', 'PRE-5'], why: 'what a gateway does with the presence of a box, and with a broker' },
