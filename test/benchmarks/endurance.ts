@@ -23,8 +23,8 @@ const PAID_EVERY = 10;
 /** Orders that are older than a store keeps them. */
 const OLD_ORDERS = 20_000;
 const OLD_MS = 40 * 86_400_000;
-const MEMBERS = 2;
-const ORDERS_OF_MEMBERS = 4_000;
+const GATEWAYS = 2;
+const ORDERS_OF_GATEWAYS = 4_000;
 const STOP_MS_MAX = 50;
 const BYTES_PER_MB = 1e6;
 /** What a flat memory may grow by from the first fifth to the last. */
@@ -52,7 +52,7 @@ export const endurance: Benchmark = {
     const lacks = [PROGRAMS.postgres, PROGRAMS.mosquitto].map(without);
     for (const { missing, note } of lacks) if (missing) leaveOut(`lists of a cluster${note}`);
     if (!lacks.some(({ missing }) => missing))
-      rows.push(...(await withFixture((fixture) => members(fixture, progress))));
+      rows.push(...(await withFixture((fixture) => several(fixture, progress))));
     return rows;
   },
 };
@@ -83,15 +83,15 @@ async function alone(fixture: Fixture, progress: (text: string) => void): Promis
   }
 }
 
-async function members(fixture: Fixture, progress: (text: string) => void): Promise<Row[]> {
+async function several(fixture: Fixture, progress: (text: string) => void): Promise<Row[]> {
   const identities = identitiesOf(BOXES);
-  progress(`${MEMBERS} members`);
-  const gateways = await startGateways(fixture, identities, MEMBERS);
+  progress(`${GATEWAYS} gateways of one database`);
+  const gateways = await startGateways(fixture, identities, GATEWAYS);
   const fleet = await lightFleet(identities, { transport: 'mqtt', url: gateways.mqttUrl });
   try {
     await fleet.start(BOXES_ONLINE);
-    await sellMany(await shopAt(gateways.origins, identities), ORDERS_OF_MEMBERS);
-    return await pageRows(`one of ${MEMBERS} members, `, gateways, progress);
+    await sellMany(await shopAt(gateways.origins, identities), ORDERS_OF_GATEWAYS);
+    return await pageRows(`one of ${GATEWAYS} gateways, `, gateways, progress);
   } finally {
     await fleet.close();
     await gateways.close();

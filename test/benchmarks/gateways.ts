@@ -7,32 +7,29 @@ import { GATEWAY_LOGIN } from '../../src/device/setup/brokers.ts';
 import { systemRandom } from '../../src/lib/random.ts';
 import { loginOf } from '../../src/protocol/keys.ts';
 import { newSecret } from '../../src/protocol/secret.ts';
+import { ClusterRows } from '../cluster/rows.ts';
 import { writeMosquittoConfig } from '../support/mosquitto.ts';
-import { eventually } from '../support/net.ts';
 import { type PostgresServer, startPostgres } from '../support/postgres.ts';
 import { findProgram, PROGRAMS } from '../support/programs.ts';
 import { DEMO, type Fixture } from './fixture.ts';
 import { type LightIdentity, post } from './light-fleet.ts';
 import { Looker } from './looker.ts';
 
-/** The same for any number of members, so that only their number differs. */
-export const SHARDS = 16;
 const ACCOUNTS = 160;
 const BROKER_PASSWORD = 'password-of-the-gateways-in-a-benchmark';
 /** As a server that is used: its tests have data that is never on the disk. */
 const DURABLE = ['fsync=on', 'full_page_writes=on', 'max_connections=200'];
-const READY_MS = 240_000;
 /** A token is valid for 5 minutes. */
 const TOKEN_MS = 120_000;
 
-/** A gateway alone, or members of a cluster. */
+/** A gateway alone, or several of one database. */
 export interface Gateways {
   origins: readonly string[];
   children: readonly ChildProcess[];
   lookers: readonly Looker[];
   mqttUrl: string;
   adminToken: string;
-  /** Where there are members. */
+  /** Where there are several. */
   postgres: PostgresServer | undefined;
   databaseUrl: string;
   mosquitto: ChildProcess | undefined;
@@ -41,18 +38,18 @@ export interface Gateways {
 
 const accountAt = (number: number) => ({ ...DEMO.account, bankAccount: String(1_000_000_000 + (number % ACCOUNTS)) });
 
-/** A gateway alone with a broker of its own over SQLite (`members` 0), or so many members over PostgreSQL and Mosquitto. */
+/** A gateway alone with a broker of its own over SQLite (`shared` 0), or so many on one PostgreSQL and Mosquitto. */
 export async function startGateways(
   fixture: Fixture,
   identities: readonly LightIdentity[],
-  members: number,
+  shared: number,
   { callbackUrl = 'http://127.0.0.1:9/', dataDir = 'data' }: { callbackUrl?: string; dataDir?: string } = {},
 ): Promise<Gateways> {
   const folder = await fixture.folder();
-  const [mqttPort = 0, ...ports] = await freePorts(1 + Math.max(1, members));
+  const [mqttPort = 0, ...ports] = await freePorts(1 + Math.max(1, shared));
   const adminToken = newSecret(systemRandom);
   const accounts = Array.from({ length: ACCOUNTS }, (_, number) => accountAt(number));
-  const shared = {
+  const registry = {
     partners: [{ ...DEMO.partner, accounts: accounts.map((it) => it.bankAccount), callback: { url: callbackUrl } }],
     ...{ accounts, adminToken },
     boxes: identities.map((it, number) => ({ ...it, account: accountAt(number).bankAccount })),
@@ -62,10 +59,10 @@ export async function startGateways(
     for (const end of ends.toReversed()) await end();
   };
   try {
-    const postgres = members === 0 ? undefined : await startPostgres(DURABLE);
+    const postgres = shared === 0 ? undefined : await startPostgres(DURABLE);
     if (postgres !== undefined) ends.push(() => postgres.remove());
     const databaseUrl = (await postgres?.database()) ?? '';
-    const mosquitto = members === 0 ? undefined : await startMosquitto(fixture, folder, mqttPort, identities);
+    const mosquitto = shared === 0 ? undefined : await startMosquitto(fixture, folder, mqttPort, identities);
     const mqttUrl = `mqtt://127.0.0.1:${mqttPort}`;
     const [children, lookers]: [ChildProcess[], Looker[]] = [[], []];
     for (const [number, port] of ports.entries()) {
@@ -73,11 +70,11 @@ export async function startGateways(
       await mkdir(own);
       const cluster = {
         mqtt: { url: mqttUrl, username: GATEWAY_LOGIN, password: BROKER_PASSWORD },
-        cluster: { advertise: `http://127.0.0.1:${port}`, shards: SHARDS },
+        cluster: { name: `gw-${number}` },
         databaseUrl,
       };
       const alone = { mqtt: { embedded: { port: mqttPort } } };
-      const config = { http: { port }, dataDir, ...shared, ...(members === 0 ? alone : cluster) };
+      const config = { http: { port }, dataDir, ...registry, ...(shared === 0 ? alone : cluster) };
       const file = join(own, 'gateway.yaml');
       await writeFile(file, JSON.stringify(config), { mode: 0o600 });
       const looker = new Looker(own);
@@ -86,7 +83,7 @@ export async function startGateways(
       lookers.push(looker);
     }
     const origins = ports.map((port) => `http://127.0.0.1:${port}`);
-    if (members > 0) await Promise.all(origins.map((origin) => atRest(origin, members)));
+    if (shared > 0) await new ClusterRows(databaseUrl).whole(ports.map((_, number) => `gw-${number}`));
     return { origins, children, lookers, mqttUrl, adminToken, postgres, databaseUrl, mosquitto, close };
   } catch (error) {
     await close();
@@ -103,19 +100,6 @@ async function startMosquitto(
   const logins = Object.fromEntries(identities.map(({ terminalCode, secret }) => [terminalCode, loginOf(secret)]));
   const file = await writeMosquittoConfig(folder, port, { ...logins, [GATEWAY_LOGIN]: BROKER_PASSWORD });
   return fixture.program(findProgram(PROGRAMS.mosquitto) ?? 'mosquitto', ['-c', file]);
-}
-
-/** Settles once every shard has a holder, and each member its share. */
-async function atRest(origin: string, members: number): Promise<void> {
-  await eventually(
-    'a share of the shards',
-    async () => {
-      const answer = await fetch(`${origin}/healthz`);
-      const { cluster } = (await answer.json()) as { cluster?: { shards: number[]; unheld: number[] } };
-      return cluster?.unheld.length === 0 && cluster.shards.length === SHARDS / members;
-    },
-    READY_MS,
-  );
 }
 
 /** A partner that sells at the box with this number, by each gateway in turn. */
