@@ -10,7 +10,7 @@ import { systemRandom } from '../../lib/random.ts';
 const OWNER_ONLY = 0o600;
 const STDERR_CHARS_MAX = 4_000;
 
-/** What gateways that share a database say there of this moment. In a restored one nobody lives, and nobody has work. */
+/** The tables in which gateways that share a database speak of the moment. In a restored one nobody lives, and nobody has work. */
 const MOMENTARY = ['gateways', 'box_sessions', 'box_streams', 'leases', 'news', 'texts'];
 const DUMP = [
   ...['--format=custom', '--no-owner', '--no-privileges'],
