@@ -92,7 +92,7 @@ const haproxy = without(PROGRAMS.haproxy);
 
 describe.skipIf(missing || haproxy.missing)(`the sample of HAProxy${note}${haproxy.note}`, () => {
   const server = postgresServer();
-  /** HAProxy as our sample has it, in front of these members. */
+  /** HAProxy as our sample has it, in front of these gateways. */
   const proxyFor = async (gateways: readonly TestGateway[]) => {
     const sample = await readFile(join(import.meta.dirname, '../../scripts/haproxy.cfg'), 'utf8');
     const [web = ''] = sample.split(/^(?=# The nodes of a broker)/m);
