@@ -48,8 +48,10 @@ async function join(databaseUrl: string, name: string) {
     mayHaveMissed: () => undefined,
     unseen: () => undefined,
   };
+  const broker = { isThere: true };
+  place.lanes.serve(() => broker.isThere);
   place.begin(hearing);
-  return { place, heard, lines, close: () => opened.close(2_000) };
+  return { place, heard, lines, broker, close: () => opened.close(2_000) };
 }
 
 it('SHA-4 a box belongs to the gateway that has claimed it last, and work to the one that took it first', async () => {
@@ -88,6 +90,11 @@ it('SHA-1 a name keeps its lane, and a lane without a gateway gets a door', asyn
   await eventually('one door for boxes that come', () => doors().join() === '0');
   const homes = () => new Set(Array.from({ length: 50 }, (_, i) => b.place.lanes.homeOf(`VVB${i}`)));
   await eventually('homes at both', () => homes().size === 2);
+  a.broker.isThere = false;
+  await eventually('doors elsewhere while it is not at the broker', () => b.place.lanes.doors().join() === '0,1');
+  expect([[...homes()], a.place.lanes.doors()]).toEqual([[2], []]);
+  a.broker.isThere = true;
+  await eventually('its lane to be served again', () => homes().size === 2 && b.place.lanes.doors().join() === '0');
   await a.close();
   await eventually('a door for its lane', () => b.place.lanes.doors().join() === '0,1');
   expect([...homes()]).toEqual([2]);

@@ -67,6 +67,7 @@ export async function gatewayInLane(own: number, url: string, lanes: LanesOfTest
       homeOf: (code: string) => lanes.homeOf(code),
       doors: () => [...lanes.doors].filter(([, at]) => at === own).map(([lane]) => lane),
       watch: (changed: () => void) => lanes.watch(changed),
+      serve: () => undefined,
     },
   };
   const mqtt = { url, username: GATEWAY_LOGIN, password: LANES_PASSWORD, allowPlain: false };

@@ -115,6 +115,7 @@ async function open(
   // A gateway of several starts while the broker is away, because boxes over HTTP need none.
   const channel = await dial(place.lanes.own, wire.hub, place.sharing !== undefined);
   const doors = new LaneDoors(world, stored, (lane, hub) => dial(lane, hub, true));
+  place.lanes.serve(channel.isConnected);
   const homecoming = new Homecoming(world, () => channel.current());
   place.lanes.watch(() => {
     void doors.changed();

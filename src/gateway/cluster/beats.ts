@@ -17,8 +17,8 @@ interface BeatsDeps {
   time: DatabaseClock;
   member: Member;
   membership: Membership;
-  /** Returns the number of box sessions that this run holds. */
-  sessions(): number;
+  /** Returns the number of box sessions that this run holds, and whether it serves its lane. */
+  state(): { sessions: number; served: boolean };
   /** Called after each beat with the gateways that live. */
   seen(view: View): Promise<void>;
   /** Called when the database has not answered for `UNSEEN_MS`. The others have buried this run, or soon will. */
@@ -87,8 +87,8 @@ export class Beats {
   }
 
   async #beat(mayBury: boolean): Promise<void> {
-    const { member, membership, time, sessions, seen, superseded } = this.#deps;
-    if (!(await membership.beSeen(member.run, sessions(), time))) return superseded();
+    const { member, membership, time, state, seen, superseded } = this.#deps;
+    if (!(await membership.beSeen(member.run, state(), time))) return superseded();
     const view = await membership.view();
     this.view = view;
     this.#tellDifferences(view);

@@ -24,6 +24,9 @@ import { Newsstand } from './newsstand.ts';
 import { applicationOf, NEWS_ARRIVED } from './tables.ts';
 import { Voice } from './voice.ts';
 
+/** A gateway asks again after this time who does some work. The other one may have given it up. */
+const ASK_AGAIN_MS = 900;
+
 interface PlaceParts {
   member: Member;
   lane: number;
@@ -32,8 +35,6 @@ interface PlaceParts {
   time: DatabaseClock;
   membership: Membership;
   sessions: Record<'beats' | 'leases' | 'voice', DatabaseSession>;
-  /** True if boxes come over MQTT. Otherwise no lane needs a door. */
-  hasLanes: boolean;
 }
 
 /** Holds the place of a gateway that shares its database with others. README.md in this folder has the theory. */
@@ -52,7 +53,7 @@ export class ClusterPlace implements Place {
   readonly #news: Newsstand;
   readonly #holdings: Holdings;
   /** The run that does each work, as far as this one knows. */
-  readonly #works = new Map<string, string>();
+  readonly #works = new Map<string, { run: string; askedMs: number }>();
   #hearing: Hearing | undefined;
   #sessions = 0;
 
@@ -63,7 +64,7 @@ export class ClusterPlace implements Place {
     this.#parts = parts;
     this.#deps = deps;
     this.run = run;
-    this.lanes = new ClusterLanes(lane);
+    this.lanes = new ClusterLanes(lane, clock);
     this.sharing = { name, run, application: applicationOf(run), generation };
     this.vaultKey = parts.vaultKey;
     this.time = time;
@@ -83,7 +84,7 @@ export class ClusterPlace implements Place {
       time,
       member,
       membership,
-      sessions: () => this.#sessions,
+      state: () => ({ sessions: this.#sessions, served: this.lanes.isServed }),
       seen: (view) => this.#see(view),
       unseen: () => this.#hearing?.unseen(),
       superseded,
@@ -184,13 +185,14 @@ export class ClusterPlace implements Place {
   }
 
   async lease(work: string): Promise<boolean> {
+    const { clock } = this.#deps;
     const known = this.#works.get(work);
-    if (known === this.run) return true;
-    // While its run lives, nobody else can have the work.
-    if (known !== undefined && this.members().some(({ run }) => run === known)) return false;
+    if (known?.run === this.run) return true;
+    const isFresh = known !== undefined && clock.monotonicMs() - known.askedMs < ASK_AGAIN_MS;
+    if (isFresh && this.members().some(({ run }) => run === known.run)) return false;
     const holder = await this.#holdings.takeWork(work).catch(() => undefined);
     if (holder === undefined) this.#works.delete(work);
-    else this.#works.set(work, holder);
+    else this.#works.set(work, { run: holder, askedMs: clock.monotonicMs() });
     return holder === this.run;
   }
 
@@ -243,10 +245,12 @@ export class ClusterPlace implements Place {
     this.lanes.see(view, await this.#doorsOf(view));
   }
 
-  /** Takes the doors of lanes without a gateway, and gives up those of lanes that have one again. */
+  /**
+   * Takes the doors of lanes without a gateway, and gives up those of lanes that have one again. A gateway that is not
+   * at the broker gives up all.
+   */
   async #doorsOf(view: View): Promise<number[]> {
-    if (!this.#parts.hasLanes) return [];
-    const open = ClusterLanes.withoutGateway(view);
+    const open = this.lanes.isServed ? ClusterLanes.withoutGateway(view) : [];
     for (const lane of this.lanes.doors().filter((it) => !open.includes(it))) {
       this.#works.delete(doorOf(lane));
       await this.#holdings.giveUpWork(doorOf(lane));

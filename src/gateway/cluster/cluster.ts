@@ -61,7 +61,7 @@ export async function joinCluster(config: ClusterConfig, deps: GatewayDeps, open
     const lane = await membership.enter(member);
     const vaultKey = createHash('sha256').update(`paybox registry key\n${secret}`).digest();
     const time = new DatabaseClock(clock, deps.log);
-    const parts = { member, lane, generation, vaultKey, time, membership, sessions, hasLanes: config.mqtt !== null };
+    const parts = { member, lane, generation, vaultKey, time, membership, sessions };
     place = new ClusterPlace(parts, deps);
     await place.enter();
     const here = place;

@@ -1,20 +1,27 @@
 import { hash } from 'node:crypto';
+import type { Clock } from '../../lib/clock.ts';
 import type { Lanes } from '../common/place.ts';
 import type { SeenMember, View } from './membership.ts';
 
 /** The lane in which every box begins. No gateway has its home there. */
 export const FIRST_LANE = 0;
+/** A gateway that is not at the broker for this time sends its boxes away. */
+const UNSERVED_MS = 2_000;
 
 /** Holds the lanes as this gateway sees them. */
 export class ClusterLanes implements Lanes {
   readonly own: number;
+  readonly #clock: Clock;
   readonly #watchers: (() => void)[] = [];
+  #isServed: () => boolean = () => false;
+  #servedAtMs = Number.NEGATIVE_INFINITY;
   #homes: readonly SeenMember[] = [];
   #lanes: readonly number[];
   #doors: readonly number[] = [];
 
-  constructor(own: number) {
+  constructor(own: number, clock: Clock) {
     this.own = own;
+    this.#clock = clock;
     this.#lanes = [own];
   }
 
@@ -43,17 +50,29 @@ export class ClusterLanes implements Lanes {
     this.#watchers.push(changed);
   }
 
-  /** Returns the lanes that need a door: the first one, and those whose gateway does not live. */
+  serve(isServed: () => boolean): void {
+    this.#isServed = isServed;
+  }
+
+  /** Returns whether the own lane is served, or was a moment ago: a short break moves no boxes. */
+  get isServed(): boolean {
+    const nowMs = this.#clock.monotonicMs();
+    if (this.#isServed()) this.#servedAtMs = nowMs;
+    return nowMs - this.#servedAtMs < UNSERVED_MS;
+  }
+
+  /** Returns the lanes that need a door: the first one, and those that no gateway serves. */
   static withoutGateway({ members, lanes }: View): number[] {
-    const living = new Set(members.map(({ lane }) => lane));
-    return [FIRST_LANE, ...lanes.filter((it) => !living.has(it))];
+    const served = new Set(members.filter((it) => it.served).map(({ lane }) => lane));
+    return [FIRST_LANE, ...lanes.filter((it) => !served.has(it))];
   }
 
   /** Stores the gateways that live, and the doors of this one. */
   see({ members, lanes }: View, doors: readonly number[]): void {
-    const staying = members.filter(({ leaving }) => !leaving);
+    const serving = members.filter(({ served }) => served);
+    const staying = serving.filter(({ leaving }) => !leaving);
     // Where all leave, boxes stay where they are.
-    const homes = staying.length > 0 ? staying : members;
+    const homes = staying.length > 0 ? staying : serving;
     const before = JSON.stringify([this.#homes.map(({ name }) => name), this.#lanes, this.#doors]);
     [this.#homes, this.#lanes, this.#doors] = [homes, lanes, doors];
     if (before === JSON.stringify([homes.map(({ name }) => name), lanes, doors])) return;

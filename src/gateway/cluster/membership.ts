@@ -29,6 +29,8 @@ export interface SeenMember extends Member {
   lane: number;
   /** True if it ends soon: no box has its home there any more. */
   leaving: boolean;
+  /** True if it is at the broker, so that boxes can have their homes in its lane. */
+  served: boolean;
   /** How far its clock is ahead of the database's. Null before it knows. */
   aheadMs: number | null;
   /** The number of box sessions that it holds. */
@@ -118,12 +120,16 @@ export class Membership {
   }
 
   /** Says that this run lives. Returns false if it is gone. Rejects without an answer. */
-  async beSeen(run: string, sessions: number, time: DatabaseClock): Promise<boolean> {
+  async beSeen(
+    run: string,
+    { sessions, served }: { sessions: number; served: boolean },
+    time: DatabaseClock,
+  ): Promise<boolean> {
     const seen = await time.measure(() =>
       this.#database.query<{ now_ms: number }>(
-        `update cluster.gateways set seen_at = clock_timestamp(), ahead_ms = $2, sessions = $3
+        `update cluster.gateways set seen_at = clock_timestamp(), ahead_ms = $2, sessions = $3, served = $4
            where run = $1 and not gone returning ${NOW_MS_SQL} as now_ms`,
-        [run, time.aheadMs, sessions],
+        [run, time.aheadMs, sessions, served],
       ),
     );
     return seen !== undefined;
@@ -131,7 +137,7 @@ export class Membership {
 
   async view(): Promise<View> {
     const { rows } = await this.#database.query<MemberRow>(
-      `select run, name, lane, gone, leaving, file, alike, ahead_ms as "aheadMs", sessions,
+      `select run, name, lane, gone, leaving, served, file, alike, ahead_ms as "aheadMs", sessions,
          (extract(epoch from clock_timestamp() - seen_at) * 1000)::float8 as "silentMs"
          from cluster.gateways join cluster.lanes using (name) order by name`,
     );

@@ -107,6 +107,11 @@ export interface Lanes {
   doors(): readonly number[];
   /** Calls `changed` whenever homes or doors have changed. */
   watch(changed: () => void): void;
+  /**
+   * Begins to serve the own lane while `isServed` says so. While it does not for some seconds, the boxes of this lane get
+   * homes elsewhere, and others open the doors.
+   */
+  serve(isServed: () => boolean): void;
 }
 
 /**
@@ -187,7 +192,14 @@ export interface Place {
 export function placeAlone(run: string): Place {
   return {
     run,
-    lanes: { own: 0, count: undefined, homeOf: () => 0, doors: () => [], watch: () => undefined },
+    lanes: {
+      own: 0,
+      count: undefined,
+      homeOf: () => 0,
+      doors: () => [],
+      watch: () => undefined,
+      serve: () => undefined,
+    },
     sharing: undefined,
     vaultKey: undefined,
     time: undefined,
