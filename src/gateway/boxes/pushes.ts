@@ -6,6 +6,7 @@ import { NOT_HERE, type Questions, type SessionElsewhere } from '../common/place
 import { accept, type Result, refuse } from '../common/result.ts';
 import type { Stored } from '../common/stored.ts';
 import type { World } from '../common/world.ts';
+import { pushOf } from '../partner/order-push.ts';
 import type { NewOrder, NewPush } from '../store/schema/tables.ts';
 import type { Confirmations } from './confirmations.ts';
 import { outcomeOf, refusalFor } from './push-outcome.ts';
@@ -92,6 +93,15 @@ export class Pushes {
     const showing = this.#show(box, session, show).finally(() => this.#showing.delete(pushId));
     this.#showing.set(pushId, showing);
     return showing;
+  }
+
+  /** Shows a push that another gateway has stored, and whose question did not arrive. */
+  showMissed(push: NewPush, order: NewOrder): void {
+    const { id, terminal_code: box, created_at_ms: nowMs, expires_at_ms } = push;
+    if (this.#showing.has(id) || this.#confirmations.isAwaited(box, id)) return;
+    const { show } = pushOf(order, { pushId: id, terminalCode: box, nowMs, lifetimeMs: expires_at_ms - nowMs });
+    const leftMs = expires_at_ms - this.#world.clock.wallMs();
+    void this.show({ box, show: { ...show, expiresInMs: Math.max(0, leftMs) } }).catch(() => undefined);
   }
 
   /** Withdraws a push from its box, wherever that is. */

@@ -89,6 +89,9 @@ export class SharedBoxes {
       const waiting = [...(await pushes.toWithdrawAmong(asked)), ...(await pushes.unreportedAmong(asked, sent))];
       const unsent = waiting.filter((it) => sessions.get(it.terminal_code)?.isUnanswered(it.id) === false);
       this.#hub.deliver(new Set(unsent.map((it) => it.terminal_code)));
+      const asking = { fromMs: nowMs - this.#world.config.confirmTimeoutMs, toMs: nowMs - SENT_AFTER_MS };
+      for (const { push, order } of await pushes.unansweredAmong(asked, asking))
+        this.#hub.pushes.showMissed(push, order);
     }
   }
 }

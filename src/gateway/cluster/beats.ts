@@ -34,8 +34,6 @@ export class Beats {
   #running: Promise<void> = Promise.resolve();
   #told: readonly string[] = [];
   readonly #burying = new Set<string>();
-  /** The monotonic time of the last moment at which the others may have looked gone although they live. */
-  #unsureAtMs: number | undefined;
   /** The newest view. Undefined while the database does not answer. */
   view: View | undefined;
 
@@ -45,13 +43,8 @@ export class Beats {
 
   /** Makes the first beat, and continues. Rejects when the database does not answer the first one. */
   async begin(): Promise<void> {
-    await this.#beat(false);
+    await this.#beat();
     this.#running = this.#run();
-  }
-
-  /** Makes this gateway bury nobody for a while, because the others may look gone although they live. */
-  unsure(): void {
-    this.#unsureAtMs = this.#deps.clock.monotonicMs();
   }
 
   async end(): Promise<void> {
@@ -60,7 +53,7 @@ export class Beats {
   }
 
   async #run(): Promise<void> {
-    const { clock, log, unseen } = this.#deps;
+    const { clock, log, unseen, membership } = this.#deps;
     let seenAtMs = clock.monotonicMs();
     let isUnseen = false;
     while (!this.#over.signal.aborted) {
@@ -68,17 +61,16 @@ export class Beats {
       if (this.#over.signal.aborted) return;
       const nowMs = clock.monotonicMs();
       // After the database was lost, or this process has slept, all others look gone until they were seen again.
-      if (nowMs - seenAtMs > GONE_MS) this.unsure();
-      const mayBury = this.#unsureAtMs === undefined || nowMs - this.#unsureAtMs > GONE_MS;
+      if (nowMs - seenAtMs > GONE_MS) membership.forgetSilence();
       try {
-        await this.#beat(mayBury);
+        await this.#beat();
         seenAtMs = clock.monotonicMs();
         isUnseen = false;
       } catch (error) {
         if (systemCodeOf(error) === RUN_GONE) return this.#deps.superseded();
         if (this.view !== undefined) log.warn('cluster-database-lost', { reason: reasonOf(error) });
         this.view = undefined;
-        this.unsure();
+        membership.forgetSilence();
         const unseenMs = clock.monotonicMs() - seenAtMs;
         if (unseenMs > UNSEEN_MS && !isUnseen) unseen();
         isUnseen = unseenMs > UNSEEN_MS;
@@ -86,14 +78,14 @@ export class Beats {
     }
   }
 
-  async #beat(mayBury: boolean): Promise<void> {
+  async #beat(): Promise<void> {
     const { member, membership, time, state, seen, superseded } = this.#deps;
     if (!(await membership.beSeen(member.run, state(), time))) return superseded();
     const view = await membership.view();
     this.view = view;
     this.#tellDifferences(view);
     await seen(view);
-    if (mayBury) for (const run of view.gone) void this.#bury(run);
+    for (const { run } of view.gone) void this.#bury(run);
   }
 
   /** Buries a run beside the beats: the server may need a while to end its sessions. */

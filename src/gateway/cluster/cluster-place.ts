@@ -137,11 +137,6 @@ export class ClusterPlace implements Place {
     this.#hearing?.mayHaveMissed();
   }
 
-  /** Makes this gateway bury nobody for a while. */
-  beatsOpened(): void {
-    this.#beats.unsure();
-  }
-
   async claim(session: HeldSession): Promise<Claimed> {
     const claimed = await this.#holdings.claim(session);
     const { terminalCode: box, sessionId } = session;

@@ -35,7 +35,7 @@ export async function joinCluster(config: ClusterConfig, deps: GatewayDeps, open
   const sessions = {
     // The row of this run is made over this session, so it begins without a greeting.
     // A new connection may lead to another server, where nobody was seen lately.
-    beats: new DatabaseSession({ ...to, onOpened: () => place?.beatsOpened() }),
+    beats: new DatabaseSession({ ...to, onOpened: () => membership.forgetSilence() }),
     leases: new DatabaseSession({ ...to, greeting }),
     voice: new DatabaseSession({
       ...to,
@@ -53,7 +53,7 @@ export async function joinCluster(config: ClusterConfig, deps: GatewayDeps, open
     await sessions.beats.close();
     names.close();
   });
-  const membership = new Membership(sessions.beats, databaseUrl, (ms) => systemClock.sleep(ms));
+  const membership = new Membership(sessions.beats, databaseUrl, systemClock);
   try {
     const { secret, generation } = await membership.setUp(random.secret(SECRET_BYTES));
     const member = { run, name: config.cluster.name, file: fileDigest(config), alike: await mustBeAlike(config) };

@@ -22,13 +22,15 @@ export function fileDigest(config: GatewayConfig): string {
 
 /** Returns the settings that must be equal at all gateways, because any of them may answer any call. */
 export async function mustBeAlike(config: GatewayConfig): Promise<Member['alike']> {
-  const { basePath, mode, sandbox, confirm, confirmTimeoutMs, dataDir } = config;
+  const { basePath, mode, sandbox, confirm, confirmTimeoutMs, dataDir, databaseUrl = '' } = config;
   return {
     basePath,
     mode,
     sandbox: String(sandbox),
     confirm,
     confirmTimeoutMs: String(confirmTimeoutMs),
+    // Another user could not end the sessions of a gateway that is gone.
+    'the user in databaseUrl': new URL(databaseUrl).username,
     'registry.key in dataDir': (await vaultFileId(dataDir)) ?? 'none',
   };
 }

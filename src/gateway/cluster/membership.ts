@@ -1,3 +1,4 @@
+import type { Clock } from '../../lib/clock.ts';
 import { ConfigError } from '../../lib/errors.ts';
 import { type DatabaseClock, NOW_MS_SQL } from '../store/engines/database-clock.ts';
 import { refuseEarlierCluster } from '../store/engines/earlier-cluster.ts';
@@ -40,8 +41,8 @@ export interface SeenMember extends Member {
 /** The gateways of a database at one moment. */
 export interface View {
   members: readonly SeenMember[];
-  /** The runs that were not seen for too long. */
-  gone: readonly string[];
+  /** The gateways that were not seen for too long. */
+  gone: readonly Member[];
   /** The lanes of all names that have ever joined, in order. */
   lanes: readonly number[];
 }
@@ -57,18 +58,21 @@ export interface ClusterSettings {
 interface MemberRow extends SeenMember {
   gone: boolean;
   silentMs: number;
+  seenAt: string;
 }
 
 /** Reads and writes the rows that say which gateways live. */
 export class Membership {
   readonly #database: DatabaseSession;
   readonly #databaseUrl: string;
-  readonly #sleep: (ms: number) => Promise<void>;
+  readonly #clock: Clock;
+  /** When each run was last seen: by the database, and at which moment of the monotonic clock here that has changed. */
+  #lastSeen = new Map<string, { seenAt: string; changedMs: number }>();
 
-  constructor(database: DatabaseSession, databaseUrl: string, sleep: (ms: number) => Promise<void>) {
+  constructor(database: DatabaseSession, databaseUrl: string, clock: Clock) {
     this.#database = database;
     this.#databaseUrl = databaseUrl;
-    this.#sleep = sleep;
+    this.#clock = clock;
   }
 
   /** Makes the tables where they are missing. Throws ConfigError for a database of an earlier version's cluster. */
@@ -96,9 +100,9 @@ export class Membership {
         [run, name, file, alike],
       );
       if (entered.rowCount === 1) return lane;
-      const { gone } = await this.view();
-      for (const it of gone) await this.bury(it);
-      if (gone.length === 0) await this.#sleep(NAME_LOOK_MS);
+      const earlier = (await this.view()).gone.find((it) => it.name === name);
+      if (earlier === undefined) await this.#clock.sleep(NAME_LOOK_MS);
+      else await this.bury(earlier.run);
     }
     const what = `cluster.name: a gateway of the name ${name} runs at ${nameOf(this.#databaseUrl)}`;
     throw new ConfigError(what, 'give each gateway of a database a name of its own');
@@ -135,19 +139,42 @@ export class Membership {
     return seen !== undefined;
   }
 
+  /** Counts from now on how long each run is silent: at another server, or after a sleep, all of them look gone. */
+  forgetSilence(): void {
+    this.#lastSeen.clear();
+  }
+
+  /**
+   * Returns which gateways live. One is gone after `GONE_MS` of silence by the clock of the database and by the one here,
+   * because the first may be set.
+   */
   async view(): Promise<View> {
     const { rows } = await this.#database.query<MemberRow>(
       `select run, name, lane, gone, leaving, served, file, alike, ahead_ms as "aheadMs", sessions,
-         (extract(epoch from clock_timestamp() - seen_at) * 1000)::float8 as "silentMs"
+         seen_at::text as "seenAt", (extract(epoch from clock_timestamp() - seen_at) * 1000)::float8 as "silentMs"
          from cluster.gateways join cluster.lanes using (name) order by name`,
     );
     const lanes = await this.#database.query<{ lane: number }>('select lane from cluster.lanes order by lane');
-    const isGone = (it: MemberRow) => it.gone || it.silentMs > GONE_MS;
+    this.#note(rows);
     return {
-      members: rows.filter((it) => !isGone(it)),
-      gone: rows.filter(isGone).map(({ run }) => run),
+      members: rows.filter((it) => !this.#isGone(it)),
+      gone: rows.filter((it) => this.#isGone(it)),
       lanes: lanes.rows.map(({ lane }) => lane),
     };
+  }
+
+  #note(rows: readonly MemberRow[]): void {
+    const nowMs = this.#clock.monotonicMs();
+    const noted = rows.map(({ run, seenAt }) => {
+      const last = this.#lastSeen.get(run);
+      return [run, last?.seenAt === seenAt ? last : { seenAt, changedMs: nowMs }] as const;
+    });
+    this.#lastSeen = new Map(noted);
+  }
+
+  #isGone({ run, gone, silentMs }: MemberRow): boolean {
+    const changedMs = this.#lastSeen.get(run)?.changedMs ?? this.#clock.monotonicMs();
+    return gone || (silentMs > GONE_MS && this.#clock.monotonicMs() - changedMs > GONE_MS);
   }
 
   /**
@@ -170,7 +197,7 @@ export class Membership {
         await this.#database.query('delete from cluster.gateways where run = $1', [run]);
         return true;
       }
-      await this.#sleep(BURY_LOOK_MS);
+      await this.#clock.sleep(BURY_LOOK_MS);
     }
     return false;
   }

@@ -1,5 +1,5 @@
 import type { Kysely } from 'kysely';
-import type { PushStatus, Tables } from '../schema/tables.ts';
+import type { NewOrder, NewPush, PushStatus, Tables } from '../schema/tables.ts';
 import type { WithdrawnPush } from './order-changes.ts';
 import { type Confirmation, isConfirmation, UNSURE_CODES } from './orders.ts';
 
@@ -57,6 +57,28 @@ export class PushReader {
     if (newest?.order_ref !== orderRef || newest.expires_at_ms <= atMs) return undefined;
     if (isConfirmation(newest.status, confirm)) return 'confirmed';
     return ['sent', 'accepted'].includes(newest.status) ? { sinceMs: newest.created_at_ms } : undefined;
+  }
+
+  /** Returns the pushes that were stored for these boxes in this time, and of which no box has said anything. */
+  async unansweredAmong(
+    terminalCodes: readonly string[],
+    stored: { fromMs: number; toMs: number },
+  ): Promise<{ push: NewPush; order: NewOrder }[]> {
+    const rows = await this.#db
+      .selectFrom('pushes')
+      .innerJoin('orders', 'orders.id', 'pushes.order_ref')
+      .selectAll('orders')
+      .select(['pushes.id as push_id', 'pushes.terminal_code as box', 'pushes.created_at_ms as pushed_at_ms'])
+      .select('pushes.expires_at_ms')
+      .where('pushes.terminal_code', 'in', terminalCodes)
+      .where('pushes.ended_at_ms', 'is', null)
+      .where('pushes.status', '=', 'sent')
+      .where('pushes.created_at_ms', '>=', stored.fromMs)
+      .where('pushes.created_at_ms', '<=', stored.toMs)
+      .execute();
+    return rows.map(({ push_id: id, box: terminal_code, pushed_at_ms: created_at_ms, expires_at_ms, ...order }) => {
+      return { push: { id, order_ref: order.id, terminal_code, created_at_ms, expires_at_ms }, order };
+    });
   }
 
   /** Returns the pushes that these boxes must withdraw, until they report their end. */
