@@ -22,7 +22,7 @@ it.skipIf(missing)(`says which gateways share a database, and which has another 
   expect(away.filter(({ result }) => result === 'failed').map(({ check }) => check)).toEqual(['gateway']);
   expect(away).toContainEqual(expect.objectContaining({ check: 'cluster', result: 'skipped' }));
 
-  const other = await cluster.start({ confirmTimeoutMs: 4_000 });
+  const other = await cluster.start({ qrLifetimeSeconds: 120 });
   await cluster.whole([...cluster.gateways, other]);
   expect(await found()).toMatchObject({
     result: 'warning',

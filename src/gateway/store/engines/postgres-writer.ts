@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net';
 import type { PostgresPoolClient } from 'kysely';
 import pg, { type ClientBase, type ClientConfig, type PoolClient } from 'pg';
-import { reasonOf } from '../../../lib/errors.ts';
+import { PayboxError, reasonOf } from '../../../lib/errors.ts';
 import type { Logger } from '../../../lib/log.ts';
 import type { LedgerGuard } from '../integrity/ledger-guard.ts';
 import type { LockHolder } from './lock-holder.ts';
@@ -89,7 +89,7 @@ export class WriterConnection {
         this.#isThere = false;
         log.warn('database-unreachable', { database: name, reason });
       }
-      throw error;
+      throw reason === WAITED_TOO_LONG ? silent(error) : error;
     }
   }
 
@@ -125,6 +125,11 @@ export class WriterConnection {
   end(): Promise<void> {
     return this.#pool.end();
   }
+}
+
+function silent(cause: unknown): PayboxError {
+  const what = 'the database does not answer the queries before this one';
+  return new PayboxError('STORAGE_FAULT', what, { severity: 'retryable', fix: 'check the database server', cause });
 }
 
 /** Closes a connection after a query that the server did not answer, instead of reusing it. */
