@@ -126,7 +126,9 @@ describe('a push at a gateway that has not the box', () => {
     expect(await result).toMatchObject({ code: 'BOX_TIMEOUT' });
     const show = { type: 'show' as const, pushId, orderId: '', amount: 50_000, content: '', ...ACCOUNT, qrCode: '' };
     const late = { ...show, expiresAtMs: 1, expiresInMs: 1 };
-    expect(await two.hub.pushes.show({ box: terminalCode, show: late })).toMatchObject({ code: 'BOX_TIMEOUT' });
+    expect(await two.hub.pushes.show({ box: terminalCode, show: late, askedAtMs: 0 })).toMatchObject({
+      code: 'BOX_TIMEOUT',
+    });
     // The rows have shown it before its end.
     expect(box.of('show')).toHaveLength(1);
   });

@@ -49,10 +49,14 @@ export class PlaceRoom {
   }
 
   join(run: string): Place {
+    // What was read is believed for ever, until somebody reads it again.
+    const known = new Map<string, string | undefined>();
     const elsewhere = async (code: string) => {
       await turn();
       const row = this.rows.get(code);
-      return row?.run === run ? undefined : row;
+      const found = row?.run === run ? undefined : row;
+      known.set(code, found?.run);
+      return found;
     };
     return {
       ...placeAlone(run),
@@ -64,6 +68,7 @@ export class PlaceRoom {
         if (row?.run === run && row.sessionId === sessionId) this.rows.delete(code);
       },
       elsewhere,
+      holder: async (code) => known.get(code) ?? (await elsewhere(code))?.run,
       allElsewhere: async (codes) => {
         const found = await Promise.all(codes.map(elsewhere));
         return new Map(found.flatMap((it) => (it === undefined ? [] : [[it.terminalCode, it] as const])));

@@ -72,6 +72,11 @@ export class Hub {
     return this.#sessions.has(terminalCode) || (await this.#world.place.elsewhere(terminalCode)) !== undefined;
   }
 
+  /** Returns whether a push to a box is worth a try. Its gateway may know better (see `Place.holder`). */
+  async reachable(terminalCode: string): Promise<boolean> {
+    return this.#sessions.has(terminalCode) || (await this.#world.place.holder(terminalCode)) !== undefined;
+  }
+
   /** Returns the codes of connected boxes, at most `limit`. With `among`, only of these. */
   onlineCodes(limit: number, among?: readonly string[]): Promise<string[]> {
     return onlineOf(limit, among, this.#sessions, this.#world.place);

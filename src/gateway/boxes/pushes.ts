@@ -2,7 +2,7 @@ import { withDeadline } from '../../lib/clock.ts';
 import { reasonOf } from '../../lib/errors.ts';
 import type { Code } from '../../protocol/codes.ts';
 import type { ShowBody } from '../../protocol/messages.ts';
-import { NOT_HERE, type Questions, type SessionElsewhere } from '../common/place.ts';
+import { NOT_HERE, type Questions } from '../common/place.ts';
 import { accept, type Result, refuse } from '../common/result.ts';
 import type { Stored } from '../common/stored.ts';
 import type { World } from '../common/world.ts';
@@ -16,6 +16,10 @@ import type { Session } from './session.ts';
 const ASK_EVERY_MS = 1_000;
 /** A push for which nobody waits is failed this long after its deadline. */
 const STALE_AFTER_MS = 5_000;
+/** A first question of this age or less needs no look at the row: a withdrawal since then has come here, too. */
+const ASKED_NOW_MS = 500;
+/** How many pushes of other gateways are remembered. A question about one of them comes again. */
+const RECENT_MAX = 10_000;
 
 /** The reason for which a push leaves its box. */
 export type Withdrawing = 'cancelled' | 'paid' | 'timeout';
@@ -31,6 +35,8 @@ export class Pushes {
   readonly #confirmations: Confirmations;
   /** The pushes of other gateways that are shown here and unanswered, by pushId. */
   readonly #showing = new Map<string, Promise<Result<undefined>>>();
+  /** The pushes of other gateways that were shown here lately. */
+  readonly #recent = new RecentIds();
 
   constructor(world: World, stored: Stored, sessions: ReadonlyMap<string, Session>, confirmations: Confirmations) {
     this.#world = world;
@@ -51,7 +57,7 @@ export class Pushes {
     const begunMs = clock.monotonicMs();
     const session = this.#sessions.get(terminalCode);
     const sessionMs = session?.ageMs() ?? 0;
-    const holder = session === undefined ? await place.elsewhere(terminalCode) : undefined;
+    const holder = session === undefined ? await place.holder(terminalCode) : undefined;
     if (session === undefined && holder === undefined) return refuse('BOX_OFFLINE', 'the box is not connected');
     const confirmed = this.#confirmations.wait(terminalCode, id);
     const over = new AbortController();
@@ -65,7 +71,7 @@ export class Pushes {
       });
       if (problem !== undefined) return refusalFor(problem);
       changes.publish('orders');
-      if (holder !== undefined) void this.#ask(holder, show, begunMs, over.signal);
+      if (holder !== undefined) void this.#ask(holder, terminalCode, show, { begunMs, signal: over.signal });
       else if (session !== undefined && this.#sessions.get(terminalCode) === session)
         this.#send(session, show, sessionMs);
       else this.#confirmations.settle(terminalCode, id, refuse('BOX_OFFLINE', 'the connection to the box was lost'));
@@ -84,13 +90,14 @@ export class Pushes {
   }
 
   /** Shows a push that another gateway has stored, if its box is here. Settles as `push` does. */
-  show({ box, show }: Questions['push']['question']): Promise<Result<undefined>> {
+  show({ box, show, askedAtMs }: Questions['push']['question']): Promise<Result<undefined>> {
     const session = this.#sessions.get(box);
     if (session === undefined) return Promise.resolve(NOT_HERE);
     const { pushId } = show;
     const known = this.#showing.get(pushId);
     if (known !== undefined) return known;
-    const showing = this.#show(box, session, show).finally(() => this.#showing.delete(pushId));
+    const isNew = this.#recent.add(pushId) && this.#isOfNow(askedAtMs);
+    const showing = this.#show(box, session, show, isNew).finally(() => this.#showing.delete(pushId));
     this.#showing.set(pushId, showing);
     return showing;
   }
@@ -101,7 +108,7 @@ export class Pushes {
     if (this.#showing.has(id) || this.#confirmations.isAwaited(box, id)) return;
     const { show } = pushOf(order, { pushId: id, terminalCode: box, nowMs, lifetimeMs: expires_at_ms - nowMs });
     const leftMs = expires_at_ms - this.#world.clock.wallMs();
-    void this.show({ box, show: { ...show, expiresInMs: Math.max(0, leftMs) } }).catch(() => undefined);
+    void this.show({ box, show: { ...show, expiresInMs: Math.max(0, leftMs) }, askedAtMs: 0 }).catch(() => undefined);
   }
 
   /** Withdraws a push from its box, wherever that is. */
@@ -113,6 +120,8 @@ export class Pushes {
 
   /** Withdraws a push from its box if that is here, and ends the wait for its confirmation. */
   withdrawHere(terminalCode: string, pushId: string, why: Withdrawing): void {
+    // A question that comes after this looks at the row.
+    this.#recent.add(pushId);
     const result =
       why === 'timeout' ? refuse('BOX_TIMEOUT', 'the push is over') : refuse('WITHDRAWN', `the order was ${why}`);
     this.#confirmations.settle(terminalCode, pushId, result);
@@ -146,7 +155,13 @@ export class Pushes {
     return this.#world.clock.wallMs() - this.#world.config.confirmTimeoutMs - STALE_AFTER_MS;
   }
 
-  async #show(box: string, session: Session, show: ShowBody): Promise<Result<undefined>> {
+  /** Returns whether a question was asked a moment ago, so that the row can have changed only since then. */
+  #isOfNow(askedAtMs: number): boolean {
+    return Math.abs(this.#world.clock.wallMs() - askedAtMs) < ASKED_NOW_MS;
+  }
+
+  /** `isNew`: nobody can have ended the push yet without saying so here. */
+  async #show(box: string, session: Session, show: ShowBody, isNew: boolean): Promise<Result<undefined>> {
     const { clock, config } = this.#world;
     const { confirm, confirmTimeoutMs } = config;
     const { pushId } = show;
@@ -155,7 +170,7 @@ export class Pushes {
     const confirmed = this.#confirmations.wait(box, pushId);
     try {
       // The question may be late or doubled.
-      const outcome = outcomeOf(await this.#stored.store.pushes.state(pushId), confirm);
+      const outcome = isNew ? undefined : outcomeOf(await this.#stored.store.pushes.state(pushId), confirm);
       if (outcome !== undefined) return outcome;
       if (this.#sessions.get(box) !== session) return NOT_HERE;
       this.#send(session, show, sessionMs);
@@ -174,12 +189,16 @@ export class Pushes {
    * Asks the gateway that has the box to show a push, again every second until `signal` aborts, and settles its
    * confirmation. A question or an answer may be lost, and the box may move to another gateway.
    */
-  async #ask(holder: SessionElsewhere, show: ShowBody, begunMs: number, signal: AbortSignal): Promise<void> {
+  async #ask(
+    holder: string,
+    box: string,
+    show: ShowBody,
+    { begunMs, signal }: { begunMs: number; signal: AbortSignal },
+  ): Promise<void> {
     const { clock, log, config, place } = this.#world;
     const { confirm } = config;
     const { pushId, expiresInMs } = show;
-    const box = holder.terminalCode;
-    let { run } = holder;
+    let run = holder;
     while (!signal.aborted) {
       const agedMs = Math.ceil(clock.monotonicMs() - begunMs);
       void this.#askOnce(run, box, { ...show, expiresInMs: Math.max(0, expiresInMs - agedMs) });
@@ -197,15 +216,14 @@ export class Pushes {
 
   /** Asks this run to show a push. Only an answer of the gateway that has the box counts. Never rejects. */
   async #askOnce(run: string, box: string, show: ShowBody): Promise<void> {
-    const { place, config } = this.#world;
-    const answer = await place.ask(run, 'push', { box, show }, config.confirmTimeoutMs);
+    const { place, config, clock } = this.#world;
+    const question = { box, show, askedAtMs: clock.wallMs() };
+    const answer = await place.ask(run, 'push', question, config.confirmTimeoutMs);
     if (answer === undefined) return;
-    const isElsewhere = async () => {
-      const now = await place.elsewhere(box).catch(() => undefined);
-      return now !== undefined && now.run !== run;
-    };
-    if (!answer.ok && answer.code === 'BOX_OFFLINE' && (await isElsewhere())) return;
-    this.#confirmations.settle(box, show.pushId, answer);
+    const isOffline = !answer.ok && answer.code === 'BOX_OFFLINE';
+    const now = isOffline ? await place.elsewhere(box).catch(() => undefined) : undefined;
+    if (now === undefined || now.run === run) this.#confirmations.settle(box, show.pushId, answer);
+    else if (this.#confirmations.isAwaited(box, show.pushId)) await this.#askOnce(now.run, box, show);
   }
 
   /** Marks a push as failed. Returns whether it was unfinished. If the store fails, the next resend marks it. */
@@ -220,5 +238,19 @@ export class Pushes {
       this.#sessions.get(terminalCode)?.needResend();
       throw error;
     }
+  }
+}
+
+/** Remembers the newest ids. */
+class RecentIds {
+  readonly #ids = new Set<string>();
+
+  /** Returns whether the id is new. */
+  add(id: string): boolean {
+    if (this.#ids.has(id)) return false;
+    this.#ids.add(id);
+    const [oldest] = this.#ids;
+    if (this.#ids.size > RECENT_MAX && oldest !== undefined) this.#ids.delete(oldest);
+    return true;
   }
 }

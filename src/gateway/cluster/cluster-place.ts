@@ -17,6 +17,7 @@ import type { StoreSharing } from '../store/engines/store-sharing.ts';
 import { Beats } from './beats.ts';
 import type { DatabaseSession } from './database-session.ts';
 import { type Claimed, Holdings } from './holdings.ts';
+import { KnownHolders } from './known-holders.ts';
 import { ClusterLanes } from './lanes.ts';
 import { SharedBudgets } from './login-budgets.ts';
 import type { Member, Membership, SeenMember, View } from './membership.ts';
@@ -52,6 +53,7 @@ export class ClusterPlace implements Place {
   readonly #voice: Voice;
   readonly #news: Newsstand;
   readonly #holdings: Holdings;
+  readonly #holders: KnownHolders;
   /** The run that does each work, as far as this one knows. */
   readonly #works = new Map<string, { run: string; askedMs: number }>();
   #hearing: Hearing | undefined;
@@ -72,6 +74,7 @@ export class ClusterPlace implements Place {
     this.#voice = new Voice(run, sessions.voice, { clock, random, log });
     this.#news = new Newsstand(run, sessions.beats, log);
     this.#holdings = new Holdings(run, sessions.leases, superseded);
+    this.#holders = new KnownHolders(clock);
     this.budgets = new SharedBudgets({
       clock,
       run,
@@ -119,7 +122,10 @@ export class ClusterPlace implements Place {
         .catch((error: unknown) => log.warn('news-failed', { about: news.about, reason: String(error) }));
     });
     this.#voice.begin({
-      hint: (hint) => hearing.hint(hint),
+      hint: (hint) => {
+        if (hint.about === 'session' || hint.about === 'left') this.#holders.forget(hint.box);
+        hearing.hint(hint);
+      },
       answer: (kind, question) => hearing.answer(kind, question as Questions[Ask]['question']),
       wrongLogin: (told) => this.budgets.heard(told),
     });
@@ -147,10 +153,19 @@ export class ClusterPlace implements Place {
   release(terminalCode: string, sessionId: string): void {
     // A row that stays is corrected by the next claim, or ends with this run.
     void this.#holdings.release(terminalCode, sessionId).catch(() => undefined);
+    this.hint({ about: 'left', box: terminalCode });
   }
 
-  elsewhere(terminalCode: string): Promise<SessionElsewhere | undefined> {
-    return this.#holdings.lookUp(terminalCode);
+  async holder(terminalCode: string): Promise<string | undefined> {
+    const known = this.#holders.of(terminalCode);
+    if (known !== undefined && this.members().some(({ run }) => run === known)) return known;
+    return (await this.elsewhere(terminalCode))?.run;
+  }
+
+  async elsewhere(terminalCode: string): Promise<SessionElsewhere | undefined> {
+    const found = await this.#holdings.lookUp(terminalCode);
+    this.#holders.read(terminalCode, found?.run);
+    return found;
   }
 
   allElsewhere(terminalCodes: readonly string[]): Promise<ReadonlyMap<string, SessionElsewhere>> {

@@ -27,6 +27,7 @@ const hint = z.discriminatedUnion('about', [
     why: z.enum(['cancelled', 'paid', 'timeout']),
   }),
   z.object({ about: z.literal('session'), box: z.string(), sessionId: z.string() }),
+  z.object({ about: z.literal('left'), box: z.string() }),
 ]);
 
 /** A wrong login at the gateway of run `by`. */

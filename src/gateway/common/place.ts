@@ -34,12 +34,14 @@ export type Hint =
   /** This push must leave the screen of its box. */
   | { about: 'withdraw'; box: string; pushId: string; why: 'cancelled' | 'paid' | 'timeout' }
   /** This session has the box now. Any other session of it is over. */
-  | { about: 'session'; box: string; sessionId: string };
+  | { about: 'session'; box: string; sessionId: string }
+  /** Nobody has the box any more. */
+  | { about: 'left'; box: string };
 
 /** The questions that one gateway asks another, and their answers. */
 export interface Questions {
   /** Shows a stored push at a box of that gateway. Answered once the box has confirmed or refused it. */
-  push: { question: { box: string; show: ShowBody }; answer: Result<undefined> };
+  push: { question: { box: string; show: ShowBody; askedAtMs: number }; answer: Result<undefined> };
   /** Hands over a message that a box has posted at another gateway than the one that has its stream. */
   post: {
     question: { box: string; sessionId: string; message: string };
@@ -145,6 +147,11 @@ export interface Place {
   claim(session: HeldSession): Promise<{ before: string | undefined }>;
   /** Gives up a box if this session still has it. */
   release(terminalCode: string, sessionId: string): void;
+  /**
+   * Returns the run that has a box elsewhere, as this gateway has read it in the last seconds. A box may have left since:
+   * whoever is asked then says so.
+   */
+  holder(terminalCode: string): Promise<string | undefined>;
   /** Returns the session of a box that another gateway holds. */
   elsewhere(terminalCode: string): Promise<SessionElsewhere | undefined>;
   /** Returns the sessions that other gateways hold, of these boxes. */
@@ -209,6 +216,7 @@ export function placeAlone(run: string): Place {
     begin: () => undefined,
     claim: async () => ({ before: undefined }),
     release: () => undefined,
+    holder: async () => undefined,
     elsewhere: async () => undefined,
     allElsewhere: async () => new Map(),
     onlineElsewhere: async () => [],

@@ -38,7 +38,7 @@ export interface PushEdge {
 /** Adds the fault of an offline box to pushes (PROTOCOL.md, clause FLT-6). */
 export function withOfflineFault(hub: PushHub, faults: Faults): PushHub {
   return {
-    online: (terminalCode) => hub.online(terminalCode),
+    reachable: (terminalCode) => hub.reachable(terminalCode),
     onlineCodes: (...args) => hub.onlineCodes(...args),
     withdrawPush: (...args) => hub.withdrawPush(...args),
     push: async (push, newOrder, show) => {

@@ -65,7 +65,7 @@ export class Sales {
     const found = await this.#boxFor(request.terminalCode, seller.boxes);
     if (!found.ok) return found;
     const { box, account } = found.value;
-    if (!(await hub.online(box.terminalCode))) return refuse('BOX_OFFLINE', 'the box is not connected');
+    if (!(await hub.reachable(box.terminalCode))) return refuse('BOX_OFFLINE', 'the box is not connected');
     if (box.disabled) return refuse('BOX_OFFLINE', 'the box is disabled');
     const nowMs = clock.wallMs();
     const stored = await this.#store({ ...request, soldBy: seller.who }, box, account, nowMs);

@@ -25,7 +25,7 @@ import { decideTestCallback } from './test-callback.ts';
 /** The part of the hub that pushes orders to boxes. */
 export interface PushHub {
   /** Returns whether a box is connected, here or at another gateway. */
-  online(terminalCode: string): Promise<boolean>;
+  reachable(terminalCode: string): Promise<boolean>;
   /** Returns the codes of connected boxes, at most `limit`. With `among`, only of these. */
   onlineCodes(limit: number, among?: readonly string[]): Promise<string[]>;
   push(push: NewPush, newOrder: NewOrder | undefined, show: ShowBody): Promise<Result<undefined>>;
@@ -155,7 +155,7 @@ export class Service implements PartnerCalls {
     const decided = await decideSendQr(json, partner, { directory, madeFor, nowMs: clock.wallMs() });
     const result = !decided.ok
       ? decided
-      : !(await this.#hub.online(decided.value.box.terminalCode))
+      : !(await this.#hub.reachable(decided.value.box.terminalCode))
         ? refuse('BOX_OFFLINE', 'the box is not connected')
         : decided.value.box.disabled
           ? refuse('BOX_OFFLINE', 'the box is disabled')

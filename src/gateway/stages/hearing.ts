@@ -55,6 +55,9 @@ export function hearingOf(world: World, stored: Stored, boxes: Boxes, money: Mon
           return hub.pushes.withdrawHere(hint.box, hint.pushId, hint.why);
         case 'session':
           return shared.replaced(hint.box, hint.sessionId);
+        // The place has taken it.
+        case 'left':
+          return;
         case 'lists':
           return changes.publishElsewhere(...hint.topics);
       }
