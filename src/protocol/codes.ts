@@ -62,7 +62,7 @@ export const CODES = {
   STILL_IN_USE: 'others are still linked to this row, or an order of the account is on a box',
   NO_BACKUP: 'the gateway makes no backup of its store now, for the reason beside the code',
   SUPERSEDED: 'another agent registered with the identity of this box',
-  MOVED: 'the box belongs to another shard of the gateways, and says hello there',
+  MOVED: 'the box has its home at another gateway, and says hello there',
   SESSION_ENDED: 'the gateway has no such session of the box any more; the box says hello anew',
 } as const;
 

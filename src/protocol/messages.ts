@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { BOX_REFUSALS, CODES, type Code } from './codes.ts';
 import { amountVnd, bankAccount, boxCode, LIMITS, wallTimeMs } from './fields.ts';
-import { SHARDS_MAX } from './topics.ts';
+import { LANES_MAX } from './topics.ts';
 import { VIRTUAL_ACCOUNTS_MAX, virtualAccounts } from './virtual-accounts.ts';
 import { WALLET_IDS_MAX, walletId } from './wallets.ts';
 
@@ -81,11 +81,11 @@ const refused = z.object({
   reason,
   /** Beside NOT_REGISTERED: the box is known, but disabled. A box of an earlier version does not read it. */
   disabled: z.boolean().optional(),
-  /** MOVED names the shard in which the box says hello next (PROTOCOL.md, clause SHA-2). */
+  /** MOVED names, as its shard, the lane in which the box says hello next (PROTOCOL.md, clause SHA-2). */
   shard: z
     .int()
     .min(0)
-    .max(SHARDS_MAX - 1)
+    .max(LANES_MAX - 1)
     .optional(),
 });
 
@@ -237,7 +237,7 @@ export const presence = z.object({
   proof: z.string().max(PROOF_CHARS_MAX).optional(),
   /** In milliseconds: over how long a time boxes that come back spread their hellos (PROTOCOL.md, clause PRE-6). */
   spreadMs: z.int().min(0).max(SPREAD_MAX_MS).optional(),
-  /** Number of shards of the cluster that the gateway is in (PROTOCOL.md, clause SHA-3). */
-  shards: z.int().min(1).max(SHARDS_MAX).optional(),
+  /** Number of lanes of the gateways that share a database (PROTOCOL.md, clause SHA-3). */
+  shards: z.int().min(1).max(LANES_MAX).optional(),
 });
 export type Presence = z.infer<typeof presence>;

@@ -7,8 +7,8 @@ import {
   GATEWAY_PRESENCE_TOPIC,
   gatewayPresenceTopic,
   gatewayRights,
+  LANES_MAX,
   parseBoxTopic,
-  SHARDS_MAX,
 } from '../../src/protocol/topics.ts';
 
 const BOX = 'VVB000001';
@@ -23,11 +23,11 @@ it('TOP-1 names the topics of boxes and gateway', () => {
 
 it('TOP-1 reads back the box and channel of a topic', () => {
   for (const channel of ['down', 'up', 'presence'] as const) {
-    expect(parseBoxTopic(boxTopic(BOX, channel))).toStrictEqual({ shard: 0, terminalCode: BOX, channel });
+    expect(parseBoxTopic(boxTopic(BOX, channel))).toStrictEqual({ lane: 0, terminalCode: BOX, channel });
   }
 });
 
-it('SHA-1 names the topics of a shard, and those of a gateway alone for shard 0', () => {
+it('SHA-1 names the topics of a lane, and those of a gateway alone for lane 0', () => {
   expect(boxTopic(BOX, 'down', 7)).toBe('paybox/v2/7/boxes/VVB000001/down');
   expect(gatewayPresenceTopic(7)).toBe('paybox/v2/7/gateway/presence');
   expect(boxTopic(BOX, 'down', 0)).toBe(boxTopic(BOX, 'down'));
@@ -42,12 +42,12 @@ it('SHA-1 names the topics of a shard, and those of a gateway alone for shard 0'
   });
 });
 
-it('SHA-1 reads back the shard of a topic, and takes no number that none has', () => {
-  for (const shard of [1, 9, 10, 1000, SHARDS_MAX - 1]) {
-    expect(parseBoxTopic(boxTopic(BOX, 'up', shard))).toStrictEqual({ shard, terminalCode: BOX, channel: 'up' });
+it('SHA-1 reads back the lane of a topic, and takes no number that none has', () => {
+  for (const lane of [1, 9, 10, 1000, LANES_MAX - 1]) {
+    expect(parseBoxTopic(boxTopic(BOX, 'up', lane))).toStrictEqual({ lane, terminalCode: BOX, channel: 'up' });
   }
-  for (const shard of ['0', '00', '01', '-1', '+1', '1.0', '1e2', ' 1', '', '+', '#', String(SHARDS_MAX), '99999']) {
-    expect(parseBoxTopic(`paybox/v2/${shard}/boxes/${BOX}/up`), shard).toBeUndefined();
+  for (const lane of ['0', '00', '01', '-1', '+1', '1.0', '1e2', ' 1', '', '+', '#', String(LANES_MAX), '99999']) {
+    expect(parseBoxTopic(`paybox/v2/${lane}/boxes/${BOX}/up`), lane).toBeUndefined();
   }
 });
 

@@ -10,7 +10,7 @@ import {
   GATEWAY_PRESENCE_TOPIC,
   gatewayPresenceTopic,
   gatewayRights,
-  SHARDS_MAX,
+  LANES_MAX,
 } from '../../src/protocol/topics.ts';
 import { ACCOUNT, PARTNER, walkTheLoop } from '../e2e/walk.ts';
 import { eventually, freePort } from '../support/net.ts';
@@ -159,35 +159,35 @@ describe.skipIf(missing)(`Mosquitto with the files made for it${note}`, () => {
   );
 
   it.each(WAYS)(
-    'SHA-1 TOP-3 TLS-5 THR-14 Mosquitto gives a box its own topics in every shard, and none of another, by %s',
+    'SHA-1 TOP-3 TLS-5 THR-14 Mosquitto gives a box its own topics in every lane, and none of another, by %s',
     async (_way, edit, loginOf) => {
       const { made, url } = await startMosquitto(edit);
       const gateway = await login(url, made, await loginOf(made, 'gateway'));
       const victim = await login(url, made, await loginOf(made, 2));
       const attacker = await login(url, made, await loginOf(made, 1));
-      const shards = [1, 40, SHARDS_MAX - 1];
-      for (const shard of shards) {
-        await gateway.client.subscribeAsync([...gatewayRights(shard).read]);
-        await victim.client.subscribeAsync([...boxRights(OTHERS, shard).read]);
-        for (const filter of [...boxRights(OTHERS, shard).read, ...gatewayRights(shard).read].filter(isOfBoxes))
+      const lanes = [1, 40, LANES_MAX - 1];
+      for (const lane of lanes) {
+        await gateway.client.subscribeAsync([...gatewayRights(lane).read]);
+        await victim.client.subscribeAsync([...boxRights(OTHERS, lane).read]);
+        for (const filter of [...boxRights(OTHERS, lane).read, ...gatewayRights(lane).read].filter(isOfBoxes))
           await attacker.client.subscribeAsync(filter, { qos: 1 }).catch(() => undefined);
-        const forbidden = [...boxRights(OTHERS, shard).write, ...boxRights(OTHERS, shard).read];
-        for (const topic of [...forbidden, boxTopic(OWN, 'down', shard)])
+        const forbidden = [...boxRights(OTHERS, lane).write, ...boxRights(OTHERS, lane).read];
+        for (const topic of [...forbidden, boxTopic(OWN, 'down', lane)])
           await attacker.client.publishAsync(topic, 'attack', { qos: 1, retain: true }).catch(() => undefined);
-        await attacker.client.subscribeAsync([...boxRights(OWN, shard).read]);
-        await gateway.client.publishAsync(boxTopic(OTHERS, 'down', shard), 'push', { qos: 1 });
-        for (const topic of [boxTopic(OWN, 'down', shard), gatewayPresenceTopic(shard)])
+        await attacker.client.subscribeAsync([...boxRights(OWN, lane).read]);
+        await gateway.client.publishAsync(boxTopic(OTHERS, 'down', lane), 'push', { qos: 1 });
+        for (const topic of [boxTopic(OWN, 'down', lane), gatewayPresenceTopic(lane)])
           await gateway.client.publishAsync(topic, 'own', { qos: 1 });
-        for (const topic of boxRights(OWN, shard).write) await attacker.client.publishAsync(topic, 'own', { qos: 1 });
+        for (const topic of boxRights(OWN, lane).write) await attacker.client.publishAsync(topic, 'own', { qos: 1 });
       }
-      const isLast = ({ topic }: { topic: string }) => topic === boxTopic(OWN, 'presence', shards.at(-1));
+      const isLast = ({ topic }: { topic: string }) => topic === boxTopic(OWN, 'presence', lanes.at(-1));
       await eventually('the last message', () => gateway.received.some(isLast));
-      await eventually('the last presence', () => attacker.received.length === 2 * shards.length);
-      const own = shards.flatMap((shard) => [boxTopic(OWN, 'down', shard), gatewayPresenceTopic(shard)]);
+      await eventually('the last presence', () => attacker.received.length === 2 * lanes.length);
+      const own = lanes.flatMap((lane) => [boxTopic(OWN, 'down', lane), gatewayPresenceTopic(lane)]);
       expect(attacker.received).toEqual(own.map((topic) => ({ topic, payload: 'own' })));
-      await eventually('the pushes', () => victim.received.length === 2 * shards.length);
+      await eventually('the pushes', () => victim.received.length === 2 * lanes.length);
       expect(new Set(victim.received.map((it) => it.payload))).toEqual(new Set(['push', 'own']));
-      const written = shards.flatMap((shard) => [...boxRights(OWN, shard).write, gatewayPresenceTopic(shard)]);
+      const written = lanes.flatMap((lane) => [...boxRights(OWN, lane).write, gatewayPresenceTopic(lane)]);
       expect(gateway.received.map((it) => it.topic).toSorted()).toEqual(written.toSorted());
     },
   );

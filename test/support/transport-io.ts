@@ -30,9 +30,9 @@ export const transportIo = (change: Partial<TransportIo> = {}): TransportIo => (
   identity: IDENTITY,
   sessionId: randomUUID(),
   seal: NO_SEAL,
-  shard: 0,
+  lane: 0,
   heard: () => undefined,
-  noShard: () => false,
+  noLane: () => false,
   box: NO_BOX,
   ...change,
 });

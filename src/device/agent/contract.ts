@@ -74,12 +74,12 @@ export interface LoginIo {
 /** One session of a box, for a transport that only carries messages. */
 export interface SessionIo extends LoginIo {
   log: Logger;
-  /** The shard in which the box says hello; a transport without topics has no use for it (PROTOCOL.md, clause SHA-2). */
-  shard: number;
+  /** The lane in which the box says hello; a transport without topics has no use for it (PROTOCOL.md, clause SHA-2). */
+  lane: number;
   /**
-   * Reports that this shard does not exist. Returns whether the connection must end then (PROTOCOL.md, clause SHA-3).
+   * Reports that this lane does not exist. Returns whether the connection must end then (PROTOCOL.md, clause SHA-3).
    */
-  noShard(): boolean;
+  noLane(): boolean;
   /** Signs what this session sends, and verifies what it receives. */
   seal: { seal: BoxSeal['seal']; open: BoxSeal['open'] };
   /**

@@ -14,13 +14,13 @@ const MOSQUITTO_ITERATIONS = 101;
 const MOSQUITTO_SALT_BYTES = 12;
 const MOSQUITTO_HASH_BYTES = 64;
 const EMQX_SALT_BYTES = 16;
-/** Returns the topic rights in every shard, for a broker that gateways may share (PROTOCOL.md, clause SHA-1). */
-function inEveryShard(rightsIn: (shard: 0 | '+') => TopicRights): TopicRights {
+/** Returns the topic rights in every lane, for a broker that gateways may share (PROTOCOL.md, clause SHA-1). */
+function inEveryLane(rightsIn: (lane: 0 | '+') => TopicRights): TopicRights {
   const [alone, others] = [rightsIn(0), rightsIn('+')];
   return { read: [...alone.read, ...others.read], write: [...alone.write, ...others.write] };
 }
 
-const GATEWAY_RIGHTS = inEveryShard(gatewayRights);
+const GATEWAY_RIGHTS = inEveryLane(gatewayRights);
 
 /**
  * Returns the topic rights of a login, for a broker with rights by name: of the gateway, of the shared login of the
@@ -33,7 +33,7 @@ export function rightsOf(login: string): TopicRights {
   return { read: [...own.read, ...dialect.read], write: [...own.write, ...dialect.write] };
 }
 
-const boxRightsAnywhere = (terminalCode: string) => inEveryShard((shard) => boxRights(terminalCode, shard));
+const boxRightsAnywhere = (terminalCode: string) => inEveryLane((lane) => boxRights(terminalCode, lane));
 
 /** Returns the topic rights for Mosquitto (mosquitto.conf(5), acl_file); `%u` is the login name. */
 export function mosquittoAcl(): string {

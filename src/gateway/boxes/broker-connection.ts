@@ -212,7 +212,7 @@ export class BrokerConnection implements ChannelConnection {
     const from = parseBoxTopic(topic);
     try {
       const refusal =
-        from === undefined || from.shard !== this.#at.lane
+        from === undefined || from.lane !== this.#at.lane
           ? refuse('E46', 'not a topic of a box')
           : from.channel === 'presence'
             ? await this.#takePresence(from.terminalCode, payload, retain)

@@ -160,7 +160,7 @@ export class Pushes {
     return Math.abs(this.#world.clock.wallMs() - askedAtMs) < ASKED_NOW_MS;
   }
 
-  /** `isNew`: nobody can have ended the push yet without saying so here. */
+  /** Shows a push to its box, and waits. With `isNew` nobody can have ended it without saying so here. */
   async #show(box: string, session: Session, show: ShowBody, isNew: boolean): Promise<Result<undefined>> {
     const { clock, config } = this.#world;
     const { confirm, confirmTimeoutMs } = config;

@@ -1,6 +1,6 @@
 import type { Clock } from '../../lib/clock.ts';
 
-/** What was read is believed for this time. */
+/** A row is believed for this time after it was read. */
 const BELIEVED_MS = 10_000;
 /** How many boxes are remembered. The one that was read first is then forgotten. */
 const BOXES_MAX = 100_000;

@@ -33,8 +33,8 @@ class Far implements Connection {
   aliveMs: number | undefined;
   /** Times of the monotonic clock at which it was heard. */
   readonly aliveAtMs: number[] = [];
-  shard: number | undefined;
-  noShard: TransportIo['noShard'] | undefined;
+  lane: number | undefined;
+  noLane: TransportIo['noLane'] | undefined;
   clock: Clock = systemClock;
 
   async send(message: UpMessage): Promise<void> {
@@ -85,9 +85,9 @@ function linkOf(
     key: signingKeyOf(systemRandom.secret(32)),
     agentVersion: '0.0.0',
     display: 'browser',
-    open: async ({ heard, shard, clock, noShard }) => {
+    open: async ({ heard, lane, clock, noLane }) => {
       const session = await open(attempts++);
-      if (session instanceof Far) Object.assign(session, { shard, clock, noShard });
+      if (session instanceof Far) Object.assign(session, { lane, clock, noLane });
       if (session instanceof Far && !session.isDeaf) session.heard = heard;
       return session;
     },
@@ -168,7 +168,7 @@ describe('the link', () => {
     await eventually('its end', () => far.closed);
   });
 
-  it('SHA-2 SHA-3 the link moves to the shard that it is sent to, stays there, and says hello in shard 0 when that shard is no more', async () => {
+  it('SHA-2 SHA-3 the link moves to the lane that it is sent to, stays there, and says hello in lane 0 when that lane is no more', async () => {
     const clock = new VirtualClock();
     const sessions: Far[] = [];
     const { types } = linkOf(
@@ -193,17 +193,17 @@ describe('the link', () => {
     await eventually('registered', () => types().includes('registered'));
     await sessions[1]?.close();
     for (let count = 0; count < 3; count += 1) await next();
-    expect(sessions.at(-1)?.noShard?.()).toBe(true);
+    expect(sessions.at(-1)?.noLane?.()).toBe(true);
     await next();
-    expect(sessions.map((it) => it.shard)).toEqual([0, 5, 5, 5, 5, 0]);
+    expect(sessions.map((it) => it.lane)).toEqual([0, 5, 5, 5, 5, 0]);
     expect(new Set(sessions.map((it) => it.hello()?.sessionId)).size).toBe(6);
     sessions[5]?.say({ type: 'refused', code: 'MOVED', reason: '', shard: 5 });
     await eventually('back again', () => sessions[6]?.hello());
-    // What the broker says of shard 0 is over: it has sent the box back.
-    expect(sessions[6]?.noShard?.()).toBe(false);
+    // What the broker says of lane 0 is over: it has sent the box back.
+    expect(sessions[6]?.noLane?.()).toBe(false);
     await sessions[6]?.welcome();
     await eventually('registered', () => types().filter((it) => it === 'registered').length === 2);
-    expect(sessions[6]?.noShard?.()).toBe(true);
+    expect(sessions[6]?.noLane?.()).toBe(true);
     expect(types()).not.toContain('refused');
   });
 

@@ -69,10 +69,7 @@ const topics: Target['open'] = pure((input) => {
   hold(!maySubscribe || !others.some((it) => matches(topic, it)), () => `${topic} reads what is another box's`);
   const parsed = parseBoxTopic(topic);
   if (parsed === undefined) return false;
-  hold(
-    boxTopic(parsed.terminalCode, parsed.channel, parsed.shard) === topic,
-    () => `${topic} is read as another topic`,
-  );
+  hold(boxTopic(parsed.terminalCode, parsed.channel, parsed.lane) === topic, () => `${topic} is read as another topic`);
   return true;
 });
 

@@ -5,6 +5,7 @@ import { BoxSeal } from '../../../protocol/seal.ts';
 import type { Send } from '../../box/state.ts';
 import type { Connection, InboundMessage, SessionIo } from '../contract.ts';
 import { DISABLED_RETRY_MS } from '../enrolment/enroller.ts';
+import { HomeLane } from './lane.ts';
 import {
   answerWithin,
   Heartbeat,
@@ -14,7 +15,6 @@ import {
   type Registering,
   untilRenewal,
 } from './session.ts';
-import { HomeShard } from './shard.ts';
 
 /*
  * Keeps the box connected to its gateway, over any transport.
@@ -70,7 +70,7 @@ export class Link {
   #unanswered = 0;
   #isSuperseded = false;
   #isDisabled = false;
-  readonly #home: HomeShard;
+  readonly #home: HomeLane;
   #whyGivenUp: string | undefined;
   #oneArrived = Promise.withResolvers<void>();
   #running: Promise<void> = Promise.resolve();
@@ -78,7 +78,7 @@ export class Link {
 
   constructor(deps: LinkDeps) {
     this.#deps = deps;
-    this.#home = new HomeShard(deps.random);
+    this.#home = new HomeLane(deps.random);
   }
 
   start(): void {
@@ -171,13 +171,13 @@ export class Link {
     const seal = new BoxSeal({ ...identity, sessionId }, key, clock);
     const over = new AbortController();
     const heartbeat = new Heartbeat({ clock, random });
-    const { shard } = this.#home;
-    const noShard = () => this.#home.lost();
+    const { lane } = this.#home;
+    const noLane = () => this.#home.lost();
     const heard: SessionIo['heard'] = (id, aliveMs) => heartbeat.answered(id, aliveMs);
     let connection: Connection | undefined;
     try {
       connection = await withAbortAfter(clock, OPEN_TIMEOUT_MS, this.#stop.signal, (signal) =>
-        this.#deps.open({ clock, log, identity, shard, noShard, sessionId, seal, heard }, signal),
+        this.#deps.open({ clock, log, identity, lane, noLane, sessionId, seal, heard }, signal),
       );
       const opened = connection;
       this.#stop.signal.addEventListener('abort', () => void opened.close(), { signal: over.signal });

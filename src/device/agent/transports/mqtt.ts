@@ -67,14 +67,14 @@ async function openMqtt(
  * Uses a separate client id for each session. With one id per box, two agents of one identity would disconnect each
  * other forever, and the gateway could not tell the older one that it is superseded (PROTOCOL.md, clause MSG-8).
  */
-function sessionOptions(options: MqttOptions, { identity, sessionId, shard }: SessionIo): IClientOptions {
+function sessionOptions(options: MqttOptions, { identity, sessionId, lane }: SessionIo): IClientOptions {
   return {
     ...loginOptions(options, identity),
     clientId: clientIdOf(identity, sessionId),
     keepalive: options.keepaliveSeconds,
     resubscribe: false,
     will: {
-      topic: boxTopic(identity.terminalCode, 'presence', shard),
+      topic: boxTopic(identity.terminalCode, 'presence', lane),
       payload: Buffer.from(boxPresence(identity, sessionId, false)),
       qos: 1,
       retain: true,
@@ -90,8 +90,8 @@ class MqttConnection implements Connection {
   readonly #seal: SessionIo['seal'];
   readonly #sessionId: string;
   readonly #identity: SessionIo['identity'];
-  readonly #shard: number;
-  readonly #noShard: SessionIo['noShard'];
+  readonly #lane: number;
+  readonly #noLane: SessionIo['noLane'];
   readonly #presenceTopic: string;
   readonly #broker: string;
   readonly #gatewayIsThere = Promise.withResolvers<void>();
@@ -118,9 +118,9 @@ class MqttConnection implements Connection {
     this.#seal = io.seal;
     this.#sessionId = io.sessionId;
     this.#identity = io.identity;
-    this.#shard = io.shard;
-    this.#noShard = io.noShard;
-    this.#presenceTopic = gatewayPresenceTopic(io.shard);
+    this.#lane = io.lane;
+    this.#noLane = io.noLane;
+    this.#presenceTopic = gatewayPresenceTopic(io.lane);
     this.#broker = `the broker at ${options.url}`;
     this.incoming = new MessageQueue(io);
     client.on('message', (topic, payload, packet) => this.#receive(topic, payload, packet));
@@ -198,7 +198,7 @@ class MqttConnection implements Connection {
   }
 
   #topic(channel: BoxChannel): string {
-    return boxTopic(this.#identity.terminalCode, channel, this.#shard);
+    return boxTopic(this.#identity.terminalCode, channel, this.#lane);
   }
 
   #receive(topic: string, payload: Buffer, packet: { retain: boolean }): void {
@@ -251,11 +251,11 @@ class MqttConnection implements Connection {
     }
   }
 
-  /** Reads the presence of shard 0 in another shard. It contains the number of shards (PROTOCOL.md, clause SHA-3). */
+  /** Reads the presence of lane 0 in another lane. It contains the number of lanes (PROTOCOL.md, clause SHA-3). */
   #onFirstPresence(payload: Buffer): void {
     const decoded = decodePresence(payload);
-    if (!decoded.ok || !decoded.value.online || (decoded.value.shards ?? 1) > this.#shard) return;
-    if (this.#noShard()) this.incoming.fail(lost(`shard ${this.#shard} is no more`));
+    if (!decoded.ok || !decoded.value.online || (decoded.value.shards ?? 1) > this.#lane) return;
+    if (this.#noLane()) this.incoming.fail(lost(`lane ${this.#lane} is no more`));
   }
 
   #failureOf(error: Error): PayboxError {

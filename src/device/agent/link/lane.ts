@@ -4,12 +4,12 @@ import type { Random } from '../../../lib/random.ts';
 const MOVES_AT_ONCE_MAX = 3;
 
 /**
- * Holds the shard in which a box says hello (PROTOCOL.md, clauses SHA-2 and SHA-3). Every run of the agent begins in
- * shard 0.
+ * Holds the lane in which a box says hello (PROTOCOL.md, clauses SHA-2 and SHA-3). Every run of the agent begins in
+ * lane 0.
  */
-export class HomeShard {
+export class HomeLane {
   readonly #random: Random;
-  #shard = 0;
+  #lane = 0;
   #moves = 0;
   #isMoving = false;
   #hasBeenWelcome = false;
@@ -19,8 +19,8 @@ export class HomeShard {
     this.#random = random;
   }
 
-  get shard(): number {
-    return this.#shard;
+  get lane(): number {
+    return this.#lane;
   }
 
   /**
@@ -38,20 +38,20 @@ export class HomeShard {
   }
 
   /** Follows the gateway's answer MOVED. */
-  moved(shard = 0): void {
-    this.#shard = shard;
+  moved(lane = 0): void {
+    this.#lane = lane;
     if (this.#loss === 'believed') this.#loss = 'disproved';
     this.#moves += 1;
     this.#isMoving = this.#moves <= MOVES_AT_ONCE_MAX;
   }
 
   /**
-   * Returns to shard 0 because this shard no longer exists. Returns false, and changes nothing, after shard 0 has sent
+   * Returns to lane 0 because this lane no longer exists. Returns false, and changes nothing, after lane 0 has sent
    * the box here: a broker may retain an outdated message.
    */
   lost(): boolean {
     if (this.#loss === 'disproved') return false;
-    this.#shard = 0;
+    this.#lane = 0;
     this.#loss = 'believed';
     return true;
   }
