@@ -1,3 +1,6 @@
+/** One statement gets at most this many items. */
+const AT_ONCE_MAX = 500;
+
 interface Waiting<Item, Result> {
   item: Item;
   resolve(result: Result): void;
@@ -6,18 +9,16 @@ interface Waiting<Item, Result> {
 
 /**
  * Gathers what several callers ask of the database into one statement: while one statement runs, the next callers wait
- * together. `run` gets at most `max` items, no two of which have the same key, and returns a result for each.
+ * together. `run` gets items of which no two have the same key, and returns a result for each.
  */
 export class Gathered<Item, Result> {
   readonly #run: (items: readonly Item[]) => Promise<readonly Result[]>;
   readonly #keyOf: (item: Item) => string;
-  readonly #max: number;
   #waiting: Waiting<Item, Result>[] = [];
   #isRunning = false;
 
-  constructor(keyOf: (item: Item) => string, max: number, run: (items: readonly Item[]) => Promise<readonly Result[]>) {
+  constructor(keyOf: (item: Item) => string, run: (items: readonly Item[]) => Promise<readonly Result[]>) {
     this.#keyOf = keyOf;
-    this.#max = max;
     this.#run = run;
   }
 
@@ -49,7 +50,7 @@ export class Gathered<Item, Result> {
     const left: Waiting<Item, Result>[] = [];
     for (const it of this.#waiting) {
       const key = this.#keyOf(it.item);
-      if (taken.length < this.#max && !keys.has(key)) taken.push(it);
+      if (taken.length < AT_ONCE_MAX && !keys.has(key)) taken.push(it);
       else left.push(it);
       keys.add(key);
     }

@@ -3,20 +3,12 @@ import type { HeldSession, SessionElsewhere } from '../common/place.ts';
 import type { DatabaseSession } from './database-session.ts';
 import { Gathered } from './gather.ts';
 
-const AT_ONCE_MAX = 500;
 /** The SQLSTATE of a row that refers to a run that is gone. */
 const FOREIGN_KEY = '23503';
 
-interface SessionRow {
-  terminal_code: string;
-  run: string;
-  session_id: string;
-  serial_number: string;
-  agent_version: string;
-  display: string;
-  transport: string;
-  since_ms: number;
-}
+/** The columns of a session, under the names of `HeldSession`. */
+const SESSION = `terminal_code as "terminalCode", session_id as "sessionId", serial_number as "serialNumber",
+  agent_version as "agentVersion", display, transport, since_ms as "sinceMs"`;
 
 /** The run that had a box before its claim. Undefined if nobody had it. */
 export interface Claimed {
@@ -37,24 +29,16 @@ export class Holdings {
     this.#run = run;
     this.#database = database;
     this.#superseded = superseded;
+    const same = (key: string) => key;
     this.#claims = new Gathered(
-      (it) => it.terminalCode,
-      AT_ONCE_MAX,
+      ({ terminalCode }) => terminalCode,
       (some) => this.#claim(some),
     );
-    this.#lookups = new Gathered(
-      (it) => it,
-      AT_ONCE_MAX,
-      async (codes) => {
-        const found = await this.elsewhere(codes);
-        return codes.map((it) => found.get(it));
-      },
-    );
-    this.#works = new Gathered(
-      (it) => it,
-      AT_ONCE_MAX,
-      (some) => this.#take(some),
-    );
+    this.#lookups = new Gathered(same, async (codes) => {
+      const found = await this.elsewhere(codes);
+      return codes.map((it) => found.get(it));
+    });
+    this.#works = new Gathered(same, (some) => this.#take(some));
   }
 
   /** Takes a box for this session, from whoever has it. Settles once that is durable. */
@@ -76,11 +60,11 @@ export class Holdings {
 
   /** Returns the sessions of these boxes that other runs hold. */
   async elsewhere(terminalCodes: readonly string[]): Promise<Map<string, SessionElsewhere>> {
-    const { rows } = await this.#database.query<SessionRow>(
-      'select * from cluster.box_sessions where terminal_code = any($1) and run <> $2',
+    const { rows } = await this.#database.query<SessionElsewhere>(
+      `select run, ${SESSION} from cluster.box_sessions where terminal_code = any($1) and run <> $2`,
       [terminalCodes, this.#run],
     );
-    return new Map(rows.map((row) => [row.terminal_code, sessionOf(row)]));
+    return new Map(rows.map((row) => [row.terminalCode, row]));
   }
 
   async onlineElsewhere(limit: number): Promise<string[]> {
@@ -133,26 +117,19 @@ export class Holdings {
   }
 
   async #claim(sessions: readonly HeldSession[]): Promise<Claimed[]> {
-    const column = (of: (it: HeldSession) => string | number) => sessions.map(of);
     const { rows } = await this.#leased<{ terminal_code: string; run: string }>(
-      `with before as (select terminal_code, run from cluster.box_sessions where terminal_code = any($2) for update),
+      `with claims as (select * from jsonb_to_recordset($2::jsonb) as it("terminalCode" text, "sessionId" text,
+         "serialNumber" text, "agentVersion" text, display text, transport text, "sinceMs" float8)),
+       before as (select terminal_code, run from cluster.box_sessions
+         where terminal_code in (select "terminalCode" from claims) for update),
        claimed as (insert into cluster.box_sessions
          (run, terminal_code, session_id, serial_number, agent_version, display, transport, since_ms)
-         select $1, * from unnest($2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::float8[])
+         select $1, * from claims
          on conflict (terminal_code) do update set run = excluded.run, session_id = excluded.session_id,
            serial_number = excluded.serial_number, agent_version = excluded.agent_version,
            display = excluded.display, transport = excluded.transport, since_ms = excluded.since_ms)
        select * from before`,
-      [
-        this.#run,
-        column((it) => it.terminalCode),
-        column((it) => it.sessionId),
-        column((it) => it.serialNumber),
-        column((it) => it.agentVersion),
-        column((it) => it.display),
-        column((it) => it.transport),
-        column((it) => it.sinceMs),
-      ],
+      [this.#run, JSON.stringify(sessions)],
     );
     const before = new Map(rows.map((it) => [it.terminal_code, it.run]));
     return sessions.map(({ terminalCode }) => ({ before: before.get(terminalCode) }));
@@ -177,17 +154,4 @@ export class Holdings {
       throw error;
     }
   }
-}
-
-function sessionOf(row: SessionRow): SessionElsewhere {
-  return {
-    terminalCode: row.terminal_code,
-    run: row.run,
-    sessionId: row.session_id,
-    serialNumber: row.serial_number,
-    agentVersion: row.agent_version,
-    display: row.display,
-    transport: row.transport,
-    sinceMs: row.since_ms,
-  };
 }

@@ -1,4 +1,5 @@
 import { reasonOf } from '../../lib/errors.ts';
+import { parseJson } from '../../lib/http-client.ts';
 import type { Logger } from '../../lib/log.ts';
 import type { News } from '../common/place.ts';
 import type { DatabaseSession } from './database-session.ts';
@@ -87,16 +88,8 @@ export class Newsstand {
   }
 
   #take(text: string): void {
-    const parsed = toldNews.safeParse(jsonOf(text));
+    const parsed = toldNews.safeParse(parseJson(text));
     if (!parsed.success) this.#log.warn('news-refused', { reason: 'it was sent by a gateway of another version' });
     else if (parsed.data.by !== this.#run) this.#reader?.(parsed.data.news);
-  }
-}
-
-function jsonOf(text: string): unknown {
-  try {
-    return JSON.parse(text) as unknown;
-  } catch {
-    return undefined;
   }
 }

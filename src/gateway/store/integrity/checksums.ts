@@ -15,7 +15,7 @@ const NULL = '\u0001';
 const NAMED_MAX = 1000;
 
 /** The columns that the checksum of a row covers, in each table that carries money. */
-const COVERED = {
+export const COVERED = {
   orders: [
     ...(['id', 'seq', 'partner', 'order_id', 'bank_account', 'bank_code', 'user_bank_name', 'amount'] as const),
     ...(['content', 'trans_type', 'qr_code', 'terminal_code', 'sub_terminal_code', 'service_code', 'sign'] as const),
@@ -40,18 +40,9 @@ const COVERED = {
     ...(['reported_at_ms', 'recorded'] as const),
   ],
   credits: [
-    ...([
-      'id',
-      'seq',
-      'source',
-      'source_id',
-      'reference',
-      'bank_account',
-      'virtual_account',
-      'amount',
-      'text',
-    ] as const),
-    ...(['bank_time_ms', 'received_at_ms', 'late', 'payment_id', 'order_amount', 'order_paid'] as const),
+    ...(['id', 'seq', 'source', 'source_id', 'reference', 'bank_account', 'virtual_account'] as const),
+    ...(['amount', 'text', 'bank_time_ms', 'received_at_ms', 'late'] as const),
+    ...(['payment_id', 'order_amount', 'order_paid'] as const),
   ],
   order_codes: [...(['code', 'bank_account', 'order_ref', 'created_at_ms'] as const)],
   payment_requests: [

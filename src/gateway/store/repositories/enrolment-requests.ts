@@ -117,17 +117,10 @@ async function countsOf(db: Kysely<Tables>, terminalCode: string, network: strin
   const theirs = sql`network = ${network}`;
   const count = (where: unknown) => sql`(select count(*) from enrolment_requests where ${where})`;
   const oldest = (where: unknown) => sql`(select min(asked_at_ms) from enrolment_requests where ${where})`;
-  const { rows } = await sql<Record<keyof RequestCounts, number | string | null>>`select
+  const { rows } = await sql<Omit<RequestCounts, 'oldestMs'> & { oldestMs: number | null }>`select
     ${count(own)} as "ofBox", ${count(sql`${own} and ${theirs}`)} as "ofBoxFromNetwork",
     ${count(theirs)} as "ofNetwork", ${count(sql`1 = 1`)} as "all",
     coalesce(${oldest(sql`${own} and ${theirs}`)}, ${oldest(own)}) as "oldestMs"`.execute(db);
-  const [row] = rows;
-  const number = (it: number | string | null | undefined) => Number(it ?? 0);
-  return {
-    ofBox: number(row?.ofBox),
-    ofBoxFromNetwork: number(row?.ofBoxFromNetwork),
-    ofNetwork: number(row?.ofNetwork),
-    all: number(row?.all),
-    oldestMs: row?.oldestMs == null ? undefined : Number(row.oldestMs),
-  };
+  const { ofBox = 0, ofBoxFromNetwork = 0, ofNetwork = 0, all = 0, oldestMs } = rows[0] ?? {};
+  return { ofBox, ofBoxFromNetwork, ofNetwork, all, oldestMs: oldestMs ?? undefined };
 }

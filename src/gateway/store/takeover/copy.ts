@@ -40,7 +40,7 @@ export async function copyShards(
   for (const [table, time] of Object.entries(NUMBERED))
     rows[table] = await copyNumbered(client, { table, time, shards });
   rows.payments = await copyPayments(client, shards);
-  rows.qr_codes = await copyMerged(client, 'qr_codes', shards);
+  rows.qr_codes = await copyTable(client, 'qr_codes', shards, 'on conflict do nothing');
   rows.known_logins = await copyKnownLogins(client, shards);
   await copySettings(client, shards);
   await continueSequences(client);
@@ -76,12 +76,17 @@ async function columnsOf(client: ClientBase, table: string, { schema }: EarlierS
   });
 }
 
-async function copyTable(client: ClientBase, table: string, shards: readonly EarlierShard[]): Promise<number> {
+async function copyTable(
+  client: ClientBase,
+  table: string,
+  shards: readonly EarlierShard[],
+  ifThere = '',
+): Promise<number> {
   let count = 0;
   for (const shard of shards) {
     const columns = (await columnsOf(client, table, shard)).join(', ');
     const copied = await client.query(
-      `insert into public.${table} (${columns}) select ${columns} from ${shard.schema}.${table}`,
+      `insert into public.${table} (${columns}) select ${columns} from ${shard.schema}.${table} ${ifThere}`,
     );
     count += copied.rowCount ?? 0;
   }
@@ -109,19 +114,6 @@ async function copyNumbered(
        order by made_ms, shard, seq`,
   );
   return copied.rowCount ?? 0;
-}
-
-/** Copies rows that several shards may have alike. */
-async function copyMerged(client: ClientBase, table: string, shards: readonly EarlierShard[]): Promise<number> {
-  let count = 0;
-  for (const shard of shards) {
-    const columns = (await columnsOf(client, table, shard)).join(', ');
-    const copied = await client.query(
-      `insert into public.${table} (${columns}) select ${columns} from ${shard.schema}.${table} on conflict do nothing`,
-    );
-    count += copied.rowCount ?? 0;
-  }
-  return count;
 }
 
 /** Copies the known logins of all shards. A login counts as new as in the shard where it is newest, counted from the end. */

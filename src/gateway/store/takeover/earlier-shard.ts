@@ -1,42 +1,12 @@
 import type { ClientBase } from 'pg';
-import { joinedSql } from '../integrity/checksums.ts';
+import { COVERED, joinedSql } from '../integrity/checksums.ts';
 import type { LedgerRow } from '../schema/tables.ts';
 
 /** The last migration of the versions that had shards. */
 export const LAST_MIGRATION = '020-token-names';
 
-/** The columns that an earlier version covered by the link of a payment, in their order. The checksum covers the link, too. */
-const LINKED = [
-  ...['id', 'seq', 'partner', 'order_ref', 'order_id', 'reference_number', 'bank_account', 'bank_code'],
-  ...['amount', 'content', 'trans_type', 'paid_at_ms'],
-];
-const COVERED: Readonly<Record<string, readonly string[]>> = {
-  orders: [
-    ...['id', 'seq', 'partner', 'order_id', 'bank_account', 'bank_code', 'user_bank_name', 'amount', 'content'],
-    ...['trans_type', 'qr_code', 'terminal_code', 'sub_terminal_code', 'service_code', 'sign', 'url_link', 'status'],
-    ...['failure', 'last_push_id', 'shown_on', 'shown_push_id', 'created_at_ms', 'updated_at_ms', 'paid_at_ms'],
-  ],
-  pushes: [
-    ...['id', 'seq', 'order_ref', 'terminal_code', 'status', 'code', 'created_at_ms', 'expires_at_ms'],
-    ...['confirmed_at_ms', 'ended_at_ms'],
-  ],
-  payments: [...LINKED, 'link'],
-  callbacks: [
-    ...['id', 'seq', 'payment_id', 'partner', 'url', 'body', 'status', 'warning', 'tries', 'next_at_ms'],
-    'created_at_ms',
-  ],
-  notices: [...['payment_id', 'terminal_code', 'push_id', 'created_at_ms', 'told_at_ms', 'reported_at_ms', 'recorded']],
-  credits: [
-    ...['id', 'seq', 'source', 'source_id', 'reference', 'bank_account', 'virtual_account', 'amount', 'text'],
-    ...['bank_time_ms', 'received_at_ms', 'late', 'payment_id', 'order_amount', 'order_paid'],
-  ],
-  order_codes: ['code', 'bank_account', 'order_ref', 'created_at_ms'],
-  payment_requests: [
-    ...['order_code', 'source', 'order_ref', 'bank_account', 'virtual_account', 'created_at_ms', 'expires_at_ms'],
-    ...['ended_at_ms', 'closed_at_ms'],
-  ],
-  ledger: ['name', 'end_seq', 'end_link', 'pruned_seq', 'pruned_link', 'pruned_count'],
-};
+/** The columns that the link of a payment covered in an earlier version. The checksum covers the link, too. */
+const LINKED = COVERED.payments.filter((it) => it !== 'link');
 /** At most this many problems of a table are named. */
 const NAMED_MAX = 10;
 

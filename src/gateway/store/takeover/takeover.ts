@@ -3,7 +3,7 @@ import { systemClock } from '../../../lib/clock.ts';
 import { ConfigError, MissingPeerError, PayboxError, reasonOf, systemCodeOf } from '../../../lib/errors.ts';
 import { HALF_RESTORE_SCHEMA, SHARD_SCHEMA } from '../engines/earlier-cluster.ts';
 import { LOCK_KEY, nameOf } from '../engines/postgres-session.ts';
-import { besideStore, readHighWaterMark, type StoreLocation } from '../integrity/high-water-mark.ts';
+import { besideStore, readHighWaterMark } from '../integrity/high-water-mark.ts';
 import { MIGRATIONS } from '../schema/migrations.ts';
 import { copyShards } from './copy.ts';
 import { type EarlierShard, LAST_MIGRATION, problemsOfShard } from './earlier-shard.ts';
@@ -40,7 +40,7 @@ interface Connected {
 }
 
 /** The database, and the folder with the marks of a gateway that ran shards. */
-export type TakeoverPlace = Required<Pick<StoreLocation, 'dataDir' | 'databaseUrl'>> & { databaseUrl: string };
+type TakeoverPlace = { dataDir: string; databaseUrl: string };
 
 /**
  * Moves the rows of all shards of an earlier version into one set of tables, in one transaction. Checks the shards
