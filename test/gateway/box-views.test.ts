@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import type { SeenSession } from '../../src/gateway/boxes/seen.ts';
 import type { Box, BoxPage, Directory } from '../../src/gateway/common/directory.ts';
+import type { HeldSession } from '../../src/gateway/common/place.ts';
 import { boxViews } from '../../src/gateway/doors/box-views.ts';
 
 const ALL = Array.from({ length: 1_000 }, (_, number): Box => {
@@ -9,7 +9,7 @@ const ALL = Array.from({ length: 1_000 }, (_, number): Box => {
   return { terminalCode, account, serialNumber: `S${number}`, dialect: 'paybox' } as unknown as Box;
 });
 
-const nobody = { seen: async () => new Map<string, SeenSession>() };
+const nobody = { seen: async () => new Map<string, HeldSession>() };
 
 function directoryOf() {
   const pages: number[] = [];

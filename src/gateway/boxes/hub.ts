@@ -1,5 +1,6 @@
 import type { ShowBody, UpMessage, UpOf } from '../../protocol/messages.ts';
 import type { Box } from '../common/directory.ts';
+import type { HeldSession } from '../common/place.ts';
 import { type Result, refuse } from '../common/result.ts';
 import type { Stored } from '../common/stored.ts';
 import type { World } from '../common/world.ts';
@@ -12,8 +13,8 @@ import { Deliveries } from './deliveries.ts';
 import { PaymentNews } from './news.ts';
 import { Pushes } from './pushes.ts';
 import { storeReport } from './reports.ts';
-import { heldBy, isAnotherAlive, onlineOf, type SeenSession, seenOf } from './seen.ts';
-import { Session, StaleSessions, sendTo } from './session.ts';
+import { isAnotherAlive, onlineOf, seenOf } from './seen.ts';
+import { heldBy, Session, StaleSessions, sendTo } from './session.ts';
 import { SessionEnds } from './session-ends.ts';
 import { aliveMsFor, checkHello, type Refusal, welcomeOf } from './welcome.ts';
 
@@ -63,7 +64,7 @@ export class Hub {
   }
 
   /** Returns the sessions of these boxes, here or at another gateway. */
-  seen(terminalCodes: readonly string[]): Promise<ReadonlyMap<string, SeenSession>> {
+  seen(terminalCodes: readonly string[]): Promise<ReadonlyMap<string, HeldSession>> {
     return seenOf(terminalCodes, this.#sessions, this.#world.place);
   }
 

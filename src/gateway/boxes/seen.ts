@@ -1,40 +1,22 @@
-import type { UpOf } from '../../protocol/messages.ts';
 import type { HeldSession, Place } from '../common/place.ts';
-import type { World } from '../common/world.ts';
-import type { BoxConnection } from './connection.ts';
 import type { Session } from './session.ts';
 
 /** A gateway must answer within this time whether a session is in use. */
 const HEARD_WITHIN_MS = 2_000;
 
-/** The session of a box, wherever it is. */
-export type SeenSession = HeldSession;
-
 /** The sessions of this gateway, by terminalCode. */
 type Sessions = ReadonlyMap<string, Session>;
-
-/** Returns a session of this gateway as others see it. */
-function heldOf(terminalCode: string, session: Session): HeldSession {
-  const { sessionId, serialNumber, agentVersion, display, sinceMs, connection } = session;
-  return { terminalCode, sessionId, serialNumber, agentVersion, display, transport: connection.transport, sinceMs };
-}
-
-/** Returns the session that a box begins by this hello. */
-export function heldBy(hello: UpOf<'hello'>, { transport }: BoxConnection, { clock }: World): HeldSession {
-  const { terminalCode, sessionId, serialNumber, agentVersion, display } = hello;
-  return { terminalCode, sessionId, serialNumber, agentVersion, display, transport, sinceMs: clock.wallMs() };
-}
 
 /** Returns the sessions of these boxes, at this gateway or another. */
 export async function seenOf(
   terminalCodes: readonly string[],
   sessions: Sessions,
   place: Place,
-): Promise<Map<string, SeenSession>> {
-  const seen = new Map<string, SeenSession>();
+): Promise<Map<string, HeldSession>> {
+  const seen = new Map<string, HeldSession>();
   for (const code of terminalCodes) {
     const session = sessions.get(code);
-    if (session !== undefined) seen.set(code, heldOf(code, session));
+    if (session !== undefined) seen.set(code, session.held);
   }
   const others = terminalCodes.filter((it) => !seen.has(it));
   if (others.length === 0) return seen;

@@ -80,7 +80,7 @@ export class SessionCheck {
     const directory = this.#directory;
     const session = hub.sessions.get(terminalCode);
     if (session === undefined) return;
-    if (box?.serialNumber !== session.serialNumber) return expel(terminalCode, CODES.NOT_REGISTERED);
+    if (box?.serialNumber !== session.held.serialNumber) return expel(terminalCode, CODES.NOT_REGISTERED);
     if (box.disabled) return expel(terminalCode, CODES.BOX_DISABLED, true);
     const account = await directory.accountOf(box);
     const isLinked = session.link?.bankAccount === account?.bankAccount;

@@ -9,6 +9,7 @@ import {
   type UpOf,
   unheardMaxMs,
 } from '../../protocol/messages.ts';
+import type { HeldSession } from '../common/place.ts';
 import type { World } from '../common/world.ts';
 import type { IsNews, Notice } from '../store/repositories/payments.ts';
 import type { BoxConnection } from './connection.ts';
@@ -26,14 +27,11 @@ const REFUSED_MAX = 1_000;
 /** Represents a session of a registered box (PROTOCOL.md, clause MSG-4) with the messages that the box has not answered. */
 export class Session {
   readonly sessionId: string;
-  readonly serialNumber: string;
-  readonly agentVersion: string;
-  readonly display: string;
+  /** The session as other gateways and admins see it. */
+  readonly held: HeldSession;
   readonly connection: BoxConnection;
   /** Decides which of the payments for the box are news to it. */
   readonly isNews: IsNews;
-  /** Calendar time, in milliseconds since 1970. */
-  readonly sinceMs: number;
   /** The account in the welcome of this session. */
   link: LinkedAccount | null = null;
   readonly #helloAtMs: number;
@@ -57,12 +55,9 @@ export class Session {
     world: World,
   ) {
     this.sessionId = hello.sessionId;
-    this.serialNumber = hello.serialNumber;
-    this.agentVersion = hello.agentVersion;
-    this.display = hello.display;
+    this.held = heldBy(hello, connection, world);
     this.connection = connection;
     this.isNews = isNews;
-    this.sinceMs = world.clock.wallMs();
     this.#helloAtMs = world.clock.monotonicMs();
     this.#heardAtMs = this.#helloAtMs;
     this.#aliveMs = aliveMs;
@@ -186,6 +181,12 @@ export class Session {
   end(): void {
     this.#over.abort();
   }
+}
+
+/** Returns the session that a box begins by this hello. */
+export function heldBy(hello: UpOf<'hello'>, { transport }: BoxConnection, { clock }: World): HeldSession {
+  const { terminalCode, sessionId, serialNumber, agentVersion, display } = hello;
+  return { terminalCode, sessionId, serialNumber, agentVersion, display, transport, sinceMs: clock.wallMs() };
 }
 
 /** The refusal of a session that is over: a newer one replaced it, or it has just ended. */

@@ -1,8 +1,8 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { BoxView } from '../../protocol/mock-api.ts';
 import type { Hub } from '../boxes/hub.ts';
-import type { SeenSession } from '../boxes/seen.ts';
 import type { Box, BoxPage, Directory } from '../common/directory.ts';
+import type { HeldSession } from '../common/place.ts';
 import { time } from './view-time.ts';
 
 /** One turn of the event loop reads this many boxes. All of them at once would stop everything else. */
@@ -27,7 +27,7 @@ export async function boxViews(
 }
 
 /** Returns a box as an admin sees it, with its session, wherever that is. */
-export async function boxView(box: Box, session: SeenSession | undefined, directory: Directory): Promise<BoxView> {
+export async function boxView(box: Box, session: HeldSession | undefined, directory: Directory): Promise<BoxView> {
   return {
     terminalCode: box.terminalCode,
     serialNumber: box.serialNumber,

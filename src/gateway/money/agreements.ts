@@ -20,18 +20,11 @@ const agreement = z.object({
 export type Agreement = z.output<typeof agreement>;
 
 /** The state of a source as the admin sees it. Times are milliseconds since 1970. */
-export interface SourceStatus {
+export interface SourceStatus extends Omit<Agreement, 'agreedUpToMs'> {
   name: string;
   kind: string;
   hasList: boolean;
-  /** When the source last called a webhook. */
-  toldAtMs: number | null;
   agreedUpToMs: number | null;
-  agreedAtMs: number | null;
-  /** How many credits the gateway found in lists before a webhook reported them. */
-  found: number;
-  /** The reason why the last list could not be read. */
-  problem: string | null;
 }
 
 /** Stores the agreements with sources. Only the gateway that asks a source writes its agreement. */

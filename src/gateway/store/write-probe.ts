@@ -1,6 +1,7 @@
 import { type Insertable, type Kysely, sql } from 'kysely';
 import { systemRandom } from '../../lib/random.ts';
 import { isPostgres } from './integrity/checksums.ts';
+import { keepSetting } from './integrity/settings.ts';
 import type { Tables } from './schema/tables.ts';
 import { transact } from './transact.ts';
 
@@ -92,11 +93,7 @@ export async function probeWrites(db: Kysely<Tables>, writer: string): Promise<v
 export async function probeCommit(db: Kysely<Tables>, writer = ''): Promise<void> {
   const name = writer === '' ? PROBE : `${PROBE}-${writer}`;
   const value = `${systemRandom.uuid()}${isPostgres(db) ? '' : 'x'.repeat(SQLITE_COMMIT_CHARS)}`;
-  await db
-    .insertInto('settings')
-    .values({ name, value })
-    .onConflict((it) => it.column('name').doUpdateSet({ value }))
-    .execute();
+  await keepSetting(db, name, value);
 }
 
 async function writeRows(trx: Kysely<Tables>, writer: string): Promise<void> {

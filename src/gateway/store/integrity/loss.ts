@@ -17,6 +17,7 @@ import {
   prunedEndOf,
 } from './ledger.ts';
 import type { AcknowledgedPayment } from './recent-payments.ts';
+import { keepSetting } from './settings.ts';
 
 /**
  * The setting with the newest payment that another gateway had acknowledged, and did not find in this database. The
@@ -191,14 +192,6 @@ export async function settleLosses(db: Kysely<Tables>, accepted: readonly Ledger
 async function acceptedLosses(db: Kysely<Tables>): Promise<string[]> {
   const row = await db.selectFrom('settings').select('value').where('name', '=', ACCEPTED).executeTakeFirst();
   return (row?.value ?? '').split('\n').filter(Boolean);
-}
-
-async function keepSetting(db: Kysely<Tables>, name: string, value: string): Promise<void> {
-  await db
-    .insertInto('settings')
-    .values({ name, value })
-    .onConflict((it) => it.column('name').doUpdateSet({ value }))
-    .execute();
 }
 
 /** Returns what a database has of the ledger: nothing, the single chain of an earlier version, or a chain a writer. */

@@ -1,6 +1,7 @@
 import { type Kysely, type RawBuilder, sql } from 'kysely';
 import { z } from 'zod';
 import { PayboxError } from '../../../lib/errors.ts';
+import { keepSetting } from '../integrity/settings.ts';
 import type { Tables } from '../schema/tables.ts';
 import { transact } from '../transact.ts';
 import { lastSeq } from './seq.ts';
@@ -46,12 +47,7 @@ export class ModeHistory {
       const { rows } = await sql<{ seq: number }>`select ${lastSeq(trx, 'payments')} as seq`.execute(trx);
       this.#changes =
         last?.kind === kind ? known : [...known, { kind, afterSeq: rows[0]?.seq ?? 0 }].slice(-CHANGES_MAX);
-      const value = JSON.stringify(this.#changes);
-      await trx
-        .insertInto('settings')
-        .values({ name: SETTING, value })
-        .onConflict((it) => it.column('name').doUpdateSet({ value }))
-        .execute();
+      await keepSetting(trx, SETTING, JSON.stringify(this.#changes));
       if (kind === 'test') return;
       await forgetDeliveries(trx, this.#test());
       await cancelTestOrders(trx, { test: this.#test(), counted: this.counted() });

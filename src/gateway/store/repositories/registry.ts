@@ -1,6 +1,7 @@
 import { type Kysely, type RawBuilder, sql } from 'kysely';
 import { isStorable } from '../../../lib/text.ts';
 import { isPostgres } from '../integrity/checksums.ts';
+import { keepSetting } from '../integrity/settings.ts';
 import {
   type AuditRow,
   type BoxRow,
@@ -219,7 +220,7 @@ export class RegistryStore implements RegistryReader {
   }
 
   keepKeyId(value: string): Promise<void> {
-    return this.#keepSetting(KEY_ID, value);
+    return keepSetting(this.#db, KEY_ID, value);
   }
 
   /**
@@ -231,7 +232,7 @@ export class RegistryStore implements RegistryReader {
   }
 
   keepKindOfSource(name: string, kind: string): Promise<void> {
-    return this.#keepSetting(`${KIND_OF_SOURCE}${name}`, kind);
+    return keepSetting(this.#db, `${KIND_OF_SOURCE}${name}`, kind);
   }
 
   /** Returns whether a box may show an order of this account, at this calendar time. */
@@ -268,11 +269,6 @@ export class RegistryStore implements RegistryReader {
   async #setting(name: string): Promise<string | undefined> {
     const setting = this.#db.selectFrom('settings').select('value').where('name', '=', name);
     return (await setting.executeTakeFirst())?.value;
-  }
-
-  async #keepSetting(name: string, value: string): Promise<void> {
-    const added = this.#db.insertInto('settings').values({ name, value });
-    await added.onConflict((it) => it.column('name').doUpdateSet({ value })).execute();
   }
 
   async #rows<Table extends RegistryTable>(query: RawBuilder<unknown>): Promise<RegistryRow<Table>[]> {
