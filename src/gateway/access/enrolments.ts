@@ -91,13 +91,12 @@ export class Enrolments {
 
   /** Returns the state of a request. Undefined if it is unknown, has expired, or is from an earlier run. */
   async state(id: string): Promise<EnrolmentState | undefined> {
-    const { config } = this.#world;
     const { enrolmentRequests } = this.#stored.store;
     let row = await enrolmentRequests.find(id);
     if (row === undefined || !this.#isLive(row)) return undefined;
     // Two agents of one box would replace each other's secret again and again. So the agent that is online keeps its
     // secret.
-    const isOpen = config.enrolment === 'open' && row.state === null;
+    const isOpen = this.#world.config.enrolment === 'open' && row.state === null;
     if (isOpen && !(await this.#boxes.isOnline(row.terminal_code))) {
       await this.#decide(row.terminal_code, (agree, requests) => {
         const own = requests.find((it) => it.id === id && it.state === null);
@@ -176,11 +175,9 @@ export class Enrolments {
   }
 
   async #problem(terminalCode: string, serialNumber?: string): Promise<Refusal | undefined> {
-    const { directory } = this.#stored;
-    const { config } = this.#world;
-    const box = await directory.box(terminalCode);
+    const box = await this.#stored.directory.box(terminalCode);
     if (box === undefined || (serialNumber ?? box.serialNumber) !== box.serialNumber) return unknownBox();
-    if (config.enrolment === 'closed') return refuse('ENROLMENT_CLOSED', 'enrolment is closed');
+    if (this.#world.config.enrolment === 'closed') return refuse('ENROLMENT_CLOSED', 'enrolment is closed');
     if (box.disabled) return refuse('BOX_DISABLED', 'this box is disabled: enable it first');
     if (!box.enrols) return refuse('ENROLMENT_CLOSED', 'the secret of this box is in the configuration');
     return undefined;

@@ -184,14 +184,13 @@ export class BrokerConnection implements ChannelConnection {
 
   /** Publishes that the gateway leaves, then ends the connection. */
   async close(): Promise<void> {
-    const client = this.#client;
     // The broker also sends the goodbye to this client, which must not contradict it.
-    client.removeAllListeners('message');
-    if (client.connected) {
+    this.#client.removeAllListeners('message');
+    if (this.#client.connected) {
       const announced = this.#presence.announce(false).catch(() => undefined);
       await withDeadline(this.#world.clock, GOODBYE_TIMEOUT_MS, announced);
     }
-    client.end(true);
+    this.#client.end(true);
     await this.closed;
   }
 
@@ -274,14 +273,13 @@ export class BrokerConnection implements ChannelConnection {
   }
 
   #publish(terminalCode: string, said: string, type: DownMessage['type'] | 'presence'): void {
-    const client = this.#client;
     // The presence is dropped, because the box asks again.
     if (type === 'presence' && this.#problem() !== undefined) return;
     const key = {};
     this.#unacknowledgedMs.set(key, this.#world.clock.monotonicMs());
-    client.publish(boxTopic(terminalCode, 'down', this.#at.lane), said, { qos: 1 }, (error) => {
+    this.#client.publish(boxTopic(terminalCode, 'down', this.#at.lane), said, { qos: 1 }, (error) => {
       this.#unacknowledgedMs.delete(key);
-      if (!error || client.disconnecting || !client.connected) return;
+      if (!error || this.#client.disconnecting || !this.#client.connected) return;
       this.#world.log.warn('message-not-sent', { box: terminalCode, type, reason: reasonOf(error) });
     });
   }

@@ -187,8 +187,7 @@ export class Hub {
 
   async #welcome(terminalCode: string, connection: BoxConnection, hello: UpOf<'hello'>): Promise<void> {
     const { place } = this.#world;
-    const { directory } = this.#stored;
-    const checked = checkHello(await directory.box(terminalCode), terminalCode, hello, this.#world);
+    const checked = checkHello(await this.#stored.directory.box(terminalCode), terminalCode, hello, this.#world);
     if ('refusal' in checked) return this.#refuse(connection, hello, checked.refusal);
     const { sessionId } = hello;
     if (hello.yields === true && (await isAnotherAlive(terminalCode, sessionId, this.#sessions, place))) {

@@ -61,12 +61,10 @@ export class SessionCheck {
   }
 
   async #check(): Promise<void> {
-    const hub = this.#hub;
-    const directory = this.#directory;
-    const codes = [...hub.sessions.keys()];
+    const codes = [...this.#hub.sessions.keys()];
     for (let at = 0; at < codes.length; at += BOXES_MAX) {
       const asked = codes.slice(at, at + BOXES_MAX);
-      const boxes = new Map((await directory.boxesNamed(asked)).map((it) => [it.terminalCode, it]));
+      const boxes = new Map((await this.#directory.boxesNamed(asked)).map((it) => [it.terminalCode, it]));
       for (const code of asked) {
         if (this.#over.signal.aborted) return;
         await this.#compare(code, boxes.get(code));
@@ -75,18 +73,15 @@ export class SessionCheck {
   }
 
   async #compare(terminalCode: string, box: KnownBox | undefined): Promise<void> {
-    const hub = this.#hub;
-    const expel = this.#expel;
-    const directory = this.#directory;
-    const session = hub.sessions.get(terminalCode);
+    const session = this.#hub.sessions.get(terminalCode);
     if (session === undefined) return;
-    if (box?.serialNumber !== session.held.serialNumber) return expel(terminalCode, CODES.NOT_REGISTERED);
-    if (box.disabled) return expel(terminalCode, CODES.BOX_DISABLED, true);
-    const account = await directory.accountOf(box);
+    if (box?.serialNumber !== session.held.serialNumber) return this.#expel(terminalCode, CODES.NOT_REGISTERED);
+    if (box.disabled) return this.#expel(terminalCode, CODES.BOX_DISABLED, true);
+    const account = await this.#directory.accountOf(box);
     const isLinked = session.link?.bankAccount === account?.bankAccount;
     const isNamed =
       session.link?.userBankName === account?.userBankName && session.link?.bankCode === account?.bankCode;
-    if (!isLinked) await hub.ends.renew(terminalCode, 'the box was linked anew');
-    else if (!isNamed) await hub.ends.renew(terminalCode, 'the account of the box was changed');
+    if (!isLinked) await this.#hub.ends.renew(terminalCode, 'the box was linked anew');
+    else if (!isNamed) await this.#hub.ends.renew(terminalCode, 'the account of the box was changed');
   }
 }

@@ -116,13 +116,12 @@ class KnownLoginWriter {
   }
 
   async #run(): Promise<void> {
-    const clock = this.#clock;
     const { signal } = this.#closing;
     while (this.#unwritten.size > 0) {
-      const waitMs = this.#nextWriteAtMs - clock.monotonicMs();
-      if (waitMs > 0) await clock.sleep(waitMs, signal);
+      const waitMs = this.#nextWriteAtMs - this.#clock.monotonicMs();
+      if (waitMs > 0) await this.#clock.sleep(waitMs, signal);
       if (signal.aborted) break;
-      this.#nextWriteAtMs = clock.monotonicMs() + WRITE_EVERY_MS;
+      this.#nextWriteAtMs = this.#clock.monotonicMs() + WRITE_EVERY_MS;
       await this.#write();
     }
     this.#writing = undefined;
@@ -130,13 +129,11 @@ class KnownLoginWriter {
 
   /** Returns whether the write succeeded. */
   async #write(): Promise<boolean> {
-    const store = this.#store;
-    const log = this.#log;
     const digests = [...this.#unwritten].slice(0, WRITE_MAX);
     try {
-      await store.knownLogins.add(digests);
+      await this.#store.knownLogins.add(digests);
     } catch (error) {
-      if (!this.#hasFailed) log.warn('known-logins-not-stored', { reason: reasonOf(error) });
+      if (!this.#hasFailed) this.#log.warn('known-logins-not-stored', { reason: reasonOf(error) });
       this.#hasFailed = true;
       return false;
     }

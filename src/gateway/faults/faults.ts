@@ -113,11 +113,10 @@ export class Faults implements FaultOrders {
 
   /** Does what has been ordered, or has happened, at another gateway. */
   hear(news: OrderNews): void {
-    const active = this.#active;
-    if (news.about === 'occurrence') active.happenedElsewhere(news);
+    if (news.about === 'occurrence') this.#active.happenedElsewhere(news);
     else if (news.about === 'order') this.#begin(news.order, news.id);
-    else if (news.id === null) active.endAll();
-    else active.end(news.id);
+    else if (news.id === null) this.#active.endAll();
+    else this.#active.end(news.id);
   }
 
   /**

@@ -103,23 +103,19 @@ export class FaultyConnection implements BoxConnection {
   }
 
   #show(show: DownOf<'show'>): void {
-    const faults = this.#faults;
-    faults.orderByContent(this.#terminalCode, show.content);
-    const payPush = this.#payPush;
-    const { log } = this.#world;
-    if (faults.take('paid-before', this.#subjectOf(show)) === undefined) {
+    this.#faults.orderByContent(this.#terminalCode, show.content);
+    if (this.#faults.take('paid-before', this.#subjectOf(show)) === undefined) {
       this.#showOnce(show);
       return;
     }
-    void payPush(show.pushId)
-      .catch((error: unknown) => log.error('payment-failed', { reason: reasonOf(error) }))
+    void this.#payPush(show.pushId)
+      .catch((error: unknown) => this.#world.log.error('payment-failed', { reason: reasonOf(error) }))
       .then(() => this.#showOnce(show));
   }
 
   #showOnce(asked: DownOf<'show'>): void {
     const { confirmTimeoutMs } = this.#world.config;
     const faults = this.#faults;
-    const { random } = this.#world;
     const subject = this.#subjectOf(asked);
     const show = { ...asked, qrCode: this.#qrCodeOf(asked) };
     if (faults.take('push-lost', subject)) return;
@@ -131,7 +127,7 @@ export class FaultyConnection implements BoxConnection {
     const isTwice = faults.take('push-twice', subject) !== undefined;
     const sendAll = () => {
       this.#send(show);
-      if (isTwice) this.#send({ ...show, id: random.uuid() });
+      if (isTwice) this.#send({ ...show, id: this.#world.random.uuid() });
     };
     const late = faults.delay('push-late', subject);
     const slow = faults.delay('box-slow', subject);

@@ -72,9 +72,8 @@ export class Sources {
 
   /** Returns the options of a source, including its secrets. */
   optionsOf(row: SourceRow): NamedOptions | undefined {
-    const { config } = this.#world;
     const { vault } = this.#stored;
-    return optionsOf(row, vault) ?? config.sources.find((it) => it.name === row.name);
+    return optionsOf(row, vault) ?? this.#world.config.sources.find((it) => it.name === row.name);
   }
 
   /** Opens, closes or replaces a source as its row says. Calls run one after the other, so that the newest row wins. */

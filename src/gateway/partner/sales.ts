@@ -58,14 +58,12 @@ export class Sales {
    * failed.
    */
   async sell(request: SaleRequest, seller: Seller): Promise<Result<Sale>> {
-    const hub = this.#hub;
     const { clock, random, config, changes, log } = this.#world;
-    const { store } = this.#stored;
     if (!namesOnly(request.note)) return refuse('E46', `note: ${EXPECTED.uncoded}`);
     const found = await this.#boxFor(request.terminalCode, seller.boxes);
     if (!found.ok) return found;
     const { box, account } = found.value;
-    if (!(await hub.reachable(box.terminalCode))) return refuse('BOX_OFFLINE', 'the box is not connected');
+    if (!(await this.#hub.reachable(box.terminalCode))) return refuse('BOX_OFFLINE', 'the box is not connected');
     if (box.disabled) return refuse('BOX_OFFLINE', 'the box is disabled');
     const nowMs = clock.wallMs();
     const stored = await this.#store({ ...request, soldBy: seller.who }, box, account, nowMs);
@@ -78,11 +76,11 @@ export class Sales {
       nowMs,
       lifetimeMs: config.qrLifetimeSeconds * 1000,
     });
-    const pushed = await hub.push(push, undefined, show);
+    const pushed = await this.#hub.push(push, undefined, show);
     changes.publish('orders');
     if (!pushed.ok) return pushed;
     log.info('sale-created', { box: box.terminalCode, orderId: order.order_id, amount: order.amount });
-    const sale = await store.sales.find(order.id);
+    const sale = await this.#stored.store.sales.find(order.id);
     if (sale === undefined) throw new Error('the sale that was stored is gone');
     return accept(sale);
   }
@@ -144,10 +142,8 @@ export class Sales {
     nowMs: number,
   ): Promise<Result<NewOrder>> {
     const { random } = this.#world;
-    const { store } = this.#stored;
-    const makers = this.#makers;
     return withFreeCode(async () => {
-      const made = makers.has(account.bankAccount) ? await makers.make(account, amount) : accept(ownQr());
+      const made = this.#makers.has(account.bankAccount) ? await this.#makers.make(account, amount) : accept(ownQr());
       if (!made.ok) return made;
       const { code, content, qrCode, request } = made.value;
       // A source writes its own content and identifies the order by a number, so the code need not fit the content.
@@ -167,7 +163,7 @@ export class Sales {
         terminal_code: box.terminalCode,
         created_at_ms: nowMs,
       };
-      return (await store.sales.add(order, soldBy, { code, request })) ? accept(order) : undefined;
+      return (await this.#stored.store.sales.add(order, soldBy, { code, request })) ? accept(order) : undefined;
     });
 
     function ownQr() {

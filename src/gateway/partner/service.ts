@@ -217,8 +217,7 @@ export class Service implements PartnerCalls {
 
   async #makeCode(bankAccount: string, isOrder: boolean): Promise<string | undefined> {
     const { config, random } = this.#world;
-    const { directory } = this.#stored;
-    const contentPrefix = (await directory.account(bankAccount))?.contentPrefix ?? config.contentPrefix;
+    const contentPrefix = (await this.#stored.directory.account(bankAccount))?.contentPrefix ?? config.contentPrefix;
     if (contentPrefix === 'vietqr') return makePublicCode(random);
     return contentPrefix === 'code' && isOrder ? makeOrderCode(random) : undefined;
   }
@@ -248,9 +247,8 @@ export class Service implements PartnerCalls {
     { request, amount, account, box, qr, payableMs }: Sendable,
     { notes, isVerbatim = false }: CallMode,
   ): Promise<Result<undefined>> {
-    const { store } = this.#stored;
     const { random, clock, config, log } = this.#world;
-    const known = await store.orders.findPushed(partner.username, request.qrCode, request.orderId);
+    const known = await this.#stored.store.orders.findPushed(partner.username, request.qrCode, request.orderId);
     const nowMs = clock.wallMs();
     if (request.orderId !== '' && known !== undefined && !isVerbatim) {
       if (await joinsPush(this.#world, this.#stored, known.id, box.terminalCode)) return accept(undefined);

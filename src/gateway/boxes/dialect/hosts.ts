@@ -81,11 +81,9 @@ export class Hosts {
    * Publishes the payment to hosts if its order names a terminal. Hosts act on every message, so it is published once.
    */
   async tellPaid(payment: NewPayment): Promise<void> {
-    const { store } = this.#stored;
-    const publish = this.#publish;
     if (payment.trans_type !== 'C' || payment.order_ref === null || !(await this.#isOfDialect(payment.bank_account)))
       return;
-    const terminalCode = (await store.orders.find(payment.order_ref))?.terminal_code ?? '';
+    const terminalCode = (await this.#stored.store.orders.find(payment.order_ref))?.terminal_code ?? '';
     if (!isOneLevel(terminalCode)) return;
     const paid: PaidToHost = {
       bankAccount: payment.bank_account,
@@ -97,12 +95,11 @@ export class Hosts {
       orderId: payment.order_id,
       status: 1,
     };
-    await publish(paidTopic(terminalCode), JSON.stringify(paid));
+    await this.#publish(paidTopic(terminalCode), JSON.stringify(paid));
   }
 
   async #answer(topic: string, asked: HostTopic, payload: Buffer): Promise<void> {
     const { clock, config, log, trafficLog } = this.#world;
-    const publish = this.#publish;
     const beganMs = clock.monotonicMs();
     const body = parseJson(payload);
     const caller = body.ok ? await this.#callerOf(body.value) : body;
@@ -120,20 +117,22 @@ export class Hosts {
     // The terminalCode of the body wins, as at the public service.
     const named = body.ok && isObject(body.value) ? body.value.terminalCode : undefined;
     const terminalCode = typeof named === 'string' && isOneLevel(named) ? named : asked.terminalCode;
-    for (const to of asked.answersFor(terminalCode)) await publish(to, answer);
+    for (const to of asked.answersFor(terminalCode)) await this.#publish(to, answer);
   }
 
   async #call({ call }: HostTopic, { partner, body }: Caller, notes: CallNotes): Promise<Result<object>> {
-    const service = this.#service;
     const origin = this.#origin;
-    const { directory } = this.#stored;
     const json = readLeniently(SCHEMAS[call], body, notes);
-    if (call === 'generate') return service.generate(partner, json, { origin: origin(), notes });
+    if (call === 'generate') return this.#service.generate(partner, json, { origin: origin(), notes });
     if (call === 'status') {
       const bankAccount = isObject(json) ? String(json.bankAccount) : '';
-      return service.checkOrder(partner, json, (await directory.account(bankAccount))?.userBankName ?? '');
+      return this.#service.checkOrder(
+        partner,
+        json,
+        (await this.#stored.directory.account(bankAccount))?.userBankName ?? '',
+      );
     }
-    const paid = await service.testCallback(partner, json, notes);
+    const paid = await this.#service.testCallback(partner, json, notes);
     return paid.ok ? accept({ status: 'SUCCESS', message: paid.value }) : paid;
   }
 

@@ -76,7 +76,6 @@ export class PartnerQueue {
   /** Begins the attempts that are due. Returns the time until the next one, or undefined to wait for a wake-up. */
   async #beginDue(): Promise<number | undefined> {
     const { store } = this.#stored;
-    const { clock } = this.#world;
     const { waitsMs } = this.#attempts;
     const mayBegin = (below: number) => !this.#closing.aborted && this.#running.size < below;
     if (!mayBegin(RUNNING_MAX)) return undefined;
@@ -88,7 +87,7 @@ export class PartnerQueue {
     let soonestMs: number | undefined;
     for (const { id, tries, next_at_ms } of await store.callbacks.nextDue(this.#partner, 2 * RUNNING_MAX)) {
       if (!mayBegin(RUNNING_WITH_RETRIES_MAX)) return undefined;
-      const waitMs = next_at_ms - clock.wallMs();
+      const waitMs = next_at_ms - this.#world.clock.wallMs();
       // The due time is a calendar time. If somebody sets the clock back, an attempt must not wait longer than its
       // schedule.
       if (waitMs > 0 && waitMs <= (waitsMs[tries - 1] ?? 0)) soonestMs = Math.min(waitMs, soonestMs ?? waitMs);
