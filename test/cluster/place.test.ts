@@ -9,6 +9,7 @@ import { newSecret } from '../../src/protocol/secret.ts';
 import { keptLog } from '../support/kept-log.ts';
 import { eventually, temporaryFolder } from '../support/net.ts';
 import { startPostgres } from '../support/postgres.ts';
+import { ClusterRows } from './rows.ts';
 
 const BOX = 'VVB000001';
 
@@ -80,6 +81,30 @@ it('SHA-4 a box belongs to the gateway that has claimed it last, and work to the
   await a.close();
   await eventually('its work to be free', () => b.place.lease('pruning'));
   expect(b.place.others()).toEqual([]);
+});
+
+it('SHA-4 a box that leaves while the database refuses is given up once the database takes that', async () => {
+  const url = await database();
+  const [a, b] = [await join(url, 'a'), await join(url, 'b')];
+  const rows = new ClusterRows(url);
+  await a.place.claim(sessionOf('one'));
+  await rows.query('alter table cluster.box_sessions rename to away');
+  a.place.release(BOX, 'one');
+  await expect(a.place.lost(new Map())).rejects.toThrow('box_sessions');
+  await rows.query('alter table cluster.away rename to box_sessions');
+  expect(await b.place.elsewhere(BOX)).toBeDefined();
+  expect(await a.place.lost(new Map())).toEqual([]);
+  expect(await b.place.elsewhere(BOX)).toBeUndefined();
+
+  await a.place.claim(sessionOf('two'));
+  await rows.query('alter table cluster.box_sessions rename to away');
+  a.place.release(BOX, 'two');
+  await expect(a.place.lost(new Map())).rejects.toThrow('box_sessions');
+  await rows.query('alter table cluster.away rename to box_sessions');
+  // The box is here again, in the same session.
+  await a.place.claim(sessionOf('two'));
+  expect(await a.place.lost(new Map([[BOX, { sessionId: 'two' }]]))).toEqual([]);
+  expect(await b.place.elsewhere(BOX)).toMatchObject({ sessionId: 'two' });
 });
 
 it('SHA-1 a name keeps its lane, and a lane without a gateway gets a door', async () => {

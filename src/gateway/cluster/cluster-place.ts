@@ -151,7 +151,7 @@ export class ClusterPlace implements Place {
   }
 
   release(terminalCode: string, sessionId: string): void {
-    // A row that stays is corrected by the next claim, or ends with this run.
+    // A row that stays is given up by the next look at what is lost, or corrected by the next claim.
     void this.#holdings.release(terminalCode, sessionId).catch(() => undefined);
     this.hint({ about: 'left', box: terminalCode });
   }
@@ -178,6 +178,7 @@ export class ClusterPlace implements Place {
 
   async lost(sessions: ReadonlyMap<string, { sessionId: string }>): Promise<string[]> {
     this.#sessions = sessions.size;
+    await this.#holdings.releaseRest();
     const own = await this.#holdings.own();
     return [...sessions].flatMap(([code, { sessionId }]) => (own.get(code) === sessionId ? [] : [code]));
   }

@@ -23,6 +23,8 @@ export class Holdings {
   readonly #claims: Gathered<HeldSession, Claimed>;
   readonly #lookups: Gathered<string, SessionElsewhere | undefined>;
   readonly #works: Gathered<string, string | undefined>;
+  /** Sessions whose end is not stored yet, by box. Without that, a box that is away would look connected. */
+  readonly #unreleased = new Map<string, string>();
 
   /** Calls `superseded` when a lease is refused because this run is gone. */
   constructor(run: string, database: DatabaseSession, superseded: () => void) {
@@ -42,15 +44,27 @@ export class Holdings {
   }
 
   /** Takes a box for this session, from whoever has it. Settles once that is durable. */
-  claim(session: HeldSession): Promise<Claimed> {
-    return this.#claims.ask(session);
+  async claim(session: HeldSession): Promise<Claimed> {
+    const { terminalCode, sessionId } = session;
+    if (this.#unreleased.get(terminalCode) === sessionId) this.#unreleased.delete(terminalCode);
+    const claimed = await this.#claims.ask(session);
+    this.#unreleased.delete(terminalCode);
+    return claimed;
   }
 
+  /** Gives up a box if this session has it. `releaseRest` tries again what fails here. */
   async release(terminalCode: string, sessionId: string): Promise<void> {
+    this.#unreleased.set(terminalCode, sessionId);
     await this.#database.query(
       'delete from cluster.box_sessions where terminal_code = $1 and run = $2 and session_id = $3',
       [terminalCode, this.#run, sessionId],
     );
+    if (this.#unreleased.get(terminalCode) === sessionId) this.#unreleased.delete(terminalCode);
+  }
+
+  /** Gives up the boxes whose release was not stored. */
+  async releaseRest(): Promise<void> {
+    for (const [terminalCode, sessionId] of this.#unreleased) await this.release(terminalCode, sessionId);
   }
 
   /** Returns the session of a box that another run holds. */
