@@ -23,14 +23,8 @@ export class KnownLogins {
   readonly #digests = new Set<string>();
   readonly #onNew: (digest: string) => void;
 
-  /** `digests` are the known ones, oldest first. */
-  constructor(
-    key = systemRandom.secret(KEY_BYTES),
-    digests: readonly string[] = [],
-    onNew: (digest: string) => void = () => undefined,
-  ) {
+  constructor(key = systemRandom.secret(KEY_BYTES), onNew: (digest: string) => void = () => undefined) {
     this.#key = key;
-    for (const digest of digests) addBounded(this.#digests, digest);
     this.#onNew = onNew;
   }
 
@@ -65,7 +59,7 @@ export async function openKnownLogins(
   const { random, clock, log } = world;
   const key = await store.setting('known-logins-key', () => random.secret(KEY_BYTES));
   const writer = new KnownLoginWriter(clock, log, store);
-  const known = new KnownLogins(key, [], (digest) => writer.keep(digest));
+  const known = new KnownLogins(key, (digest) => writer.keep(digest));
   let readSeq = 0;
   // Two gateways may write at once, and the later number be readable first. The other login stays unknown here.
   const read = async () => {
