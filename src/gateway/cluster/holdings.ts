@@ -131,19 +131,26 @@ export class Holdings {
   }
 
   async #claim(sessions: readonly HeldSession[]): Promise<Claimed[]> {
+    const column = (of: (it: HeldSession) => string | number) => sessions.map(of);
     const { rows } = await this.#leased<{ terminal_code: string; run: string }>(
-      `with claims as (select * from jsonb_to_recordset($2::jsonb) as it("terminalCode" text, "sessionId" text,
-         "serialNumber" text, "agentVersion" text, display text, transport text, "sinceMs" float8)),
-       before as (select terminal_code, run from cluster.box_sessions
-         where terminal_code in (select "terminalCode" from claims) for update),
+      `with before as (select terminal_code, run from cluster.box_sessions where terminal_code = any($2) for update),
        claimed as (insert into cluster.box_sessions
          (run, terminal_code, session_id, serial_number, agent_version, display, transport, since_ms)
-         select $1, * from claims
+         select $1, * from unnest($2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::float8[])
          on conflict (terminal_code) do update set run = excluded.run, session_id = excluded.session_id,
            serial_number = excluded.serial_number, agent_version = excluded.agent_version,
            display = excluded.display, transport = excluded.transport, since_ms = excluded.since_ms)
        select * from before`,
-      [this.#run, JSON.stringify(sessions)],
+      [
+        this.#run,
+        column((it) => it.terminalCode),
+        column((it) => it.sessionId),
+        column((it) => it.serialNumber),
+        column((it) => it.agentVersion),
+        column((it) => it.display),
+        column((it) => it.transport),
+        column((it) => it.sinceMs),
+      ],
     );
     const before = new Map(rows.map((it) => [it.terminal_code, it.run]));
     return sessions.map(({ terminalCode }) => ({ before: before.get(terminalCode) }));
