@@ -137,6 +137,11 @@ export class ClusterPlace implements Place {
     else void this.#voice.heard(payload);
   }
 
+  /** Opens the session of notifications again at once: what others say meanwhile is lost. */
+  deaf(): void {
+    void this.#voice.keepHearing();
+  }
+
   /** Reads the news, and has the rows read, because notifications may have been lost. */
   mayHaveMissed(): void {
     void this.#news.read().catch(() => undefined);
@@ -245,6 +250,7 @@ export class ClusterPlace implements Place {
   }
 
   async close(): Promise<void> {
+    this.#voice.close();
     await this.#beats.end();
     this.#news.close();
   }

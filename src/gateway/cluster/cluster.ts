@@ -42,6 +42,7 @@ export async function joinCluster(config: ClusterConfig, deps: GatewayDeps, open
       greeting: `${greeting}; set synchronous_commit = off; listen ${CHANNEL}; listen ${channelOf(run)}`,
       onNotification: (payload) => place?.heard(payload),
       onOpened: () => place?.mayHaveMissed(),
+      onLost: () => place?.deaf(),
     }),
   };
   let place: ClusterPlace | undefined;

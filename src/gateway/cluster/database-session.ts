@@ -26,6 +26,8 @@ export interface DatabaseSessionDeps {
   onNotification?(text: string): void;
   /** Called on each new connection, after the greeting. */
   onOpened?(): void;
+  /** Called when a connection that was open is lost. */
+  onLost?(): void;
 }
 
 /** Holds one connection of a gateway to PostgreSQL. Queries run one after the other. A lost connection is reopened. */
@@ -102,7 +104,9 @@ export class DatabaseSession {
   }
 
   #lose(client: pg.Client): void {
-    if (this.#client === client) this.#client = undefined;
+    const wasOpen = this.#client === client;
+    if (wasOpen) this.#client = undefined;
     void client.end().catch(() => undefined);
+    if (wasOpen) this.#deps.onLost?.();
   }
 }

@@ -1,17 +1,20 @@
 import { type Clock, withDeadline } from '../../lib/clock.ts';
-import { reasonOf } from '../../lib/errors.ts';
+import { reasonOf, systemCodeOf } from '../../lib/errors.ts';
 import type { Logger } from '../../lib/log.ts';
 import type { Random } from '../../lib/random.ts';
 import type { Ask, Hint, Questions } from '../common/place.ts';
 import type { DatabaseSession } from './database-session.ts';
 import { type Said, said, type WrongLogin } from './said.ts';
-import { CHANNEL, channelOf } from './tables.ts';
+import { CHANNEL, channelOf, RUN_GONE } from './tables.ts';
 
 /** PostgreSQL limits a notification to 8,000 bytes. A longer one names a row of `cluster.texts`. */
 const NOTIFICATION_BYTES_MAX = 7_500;
 /** At most this many notifications wait. Beyond that, the oldest is dropped: what it says is in the rows. */
 const WAITING_MAX = 10_000;
 const AT_ONCE_MAX = 200;
+/** A query that failed is repeated in this interval, until it is this old. A lost session is opened again that way. */
+const AGAIN_MS = 100;
+const AGAIN_MS_MAX = 2_500;
 /** The beginning of a notification that names a row. */
 const ROW = 'row ';
 
@@ -30,6 +33,7 @@ export class Voice {
   readonly #run: string;
   readonly #database: DatabaseSession;
   readonly #deps: { clock: Clock; random: Random; log: Logger };
+  readonly #over = new AbortController();
   readonly #asked = new Map<string, (answer: unknown) => void>();
   #waiting: { channel: string; text: string }[] = [];
   #isSaying = false;
@@ -54,8 +58,13 @@ export class Voice {
   async keepHearing(): Promise<void> {
     if (this.#isChecking) return;
     this.#isChecking = true;
-    await this.#database.query('select 1').catch(() => undefined);
+    await this.#again(() => this.#database.query('select 1')).catch(() => undefined);
     this.#isChecking = false;
+  }
+
+  /** Ends what waits to be said again. */
+  close(): void {
+    this.#over.abort();
   }
 
   hint(hint: Hint): void {
@@ -121,11 +130,27 @@ export class Voice {
     this.#isSaying = true;
     while (this.#waiting.length > 0) {
       const some = this.#waiting.splice(0, AT_ONCE_MAX);
-      await this.#sayThese(some).catch((error: unknown) => {
+      await this.#again(() => this.#sayThese(some)).catch((error: unknown) => {
         this.#deps.log.warn('hints-lost', { count: some.length, reason: reasonOf(error) });
       });
     }
     this.#isSaying = false;
+  }
+
+  /** Repeats a query until the database answers, for a while. What is said then arrives late, and perhaps twice. */
+  async #again<T>(query: () => Promise<T>): Promise<T> {
+    const { clock } = this.#deps;
+    const { signal } = this.#over;
+    const untilMs = clock.monotonicMs() + AGAIN_MS_MAX;
+    for (;;) {
+      try {
+        return await query();
+      } catch (error) {
+        const isLate = clock.monotonicMs() >= untilMs;
+        if (isLate || signal.aborted || systemCodeOf(error) === RUN_GONE) throw error;
+        await clock.sleep(AGAIN_MS, signal);
+      }
+    }
   }
 
   async #sayThese(some: readonly { channel: string; text: string }[]): Promise<void> {
