@@ -119,6 +119,13 @@ describe('whether a process takes calls', () => {
     expect(await readiness.problem()).toBe('the MQTT broker is not connected');
   });
 
+  it('STO-7 a gateway that reaches boxes at others takes calls without its broker, and its health says that it is away', async () => {
+    const clock = new VirtualClock();
+    const health = new Health(clock, { check: async () => undefined }, NO_CLOCK, () => false, false);
+    expect(await health.readiness.problem()).toBeUndefined();
+    expect(await health.problem()).toBe('the MQTT broker is not connected');
+  });
+
   it('readiness waits for the store again where a proxy asks rarely: the last answer is too old by then', async () => {
     const clock = new VirtualClock();
     let isBroken = false;

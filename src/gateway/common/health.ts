@@ -29,6 +29,7 @@ export class Health {
   readonly #store: CheckedStore;
   readonly #time: DatabaseClock;
   readonly #isBrokerThere: () => boolean;
+  readonly #callsNeedBroker: boolean;
   #answer: { atMs: number; problem: Promise<string | undefined> } | undefined;
   /** The newest answer of the store. */
   #known: { atMs: number; problem: string | undefined } | undefined;
@@ -37,12 +38,22 @@ export class Health {
   /** Reports to a proxy whether the gateway accepts calls. */
   readonly readiness: Readiness;
 
-  /** `isBrokerThere` says whether the broker is connected; true without MQTT. */
-  constructor(clock: Clock, store: CheckedStore, time: DatabaseClock, isBrokerThere: () => boolean) {
+  /**
+   * `isBrokerThere` says whether the broker is connected; true without MQTT. `callsNeedBroker` is false for a gateway that
+   * reaches boxes at other gateways.
+   */
+  constructor(
+    clock: Clock,
+    store: CheckedStore,
+    time: DatabaseClock,
+    isBrokerThere: () => boolean,
+    callsNeedBroker = true,
+  ) {
     this.#clock = clock;
     this.#store = store;
     this.#time = time;
     this.#isBrokerThere = isBrokerThere;
+    this.#callsNeedBroker = callsNeedBroker;
     this.readiness = new Readiness(clock, () => this.#knownProblem());
   }
 
@@ -63,9 +74,13 @@ export class Health {
     const nowMs = this.#clock.monotonicMs();
     const asked = this.#ask(this.#known?.problem === undefined ? GOOD_NEWS_KEPT_MS : ANSWER_KEPT_MS);
     const known = this.#known;
-    if (known === undefined || nowMs - known.atMs > KNOWN_MS_MAX) return (await asked) ?? this.#brokerProblem();
+    if (known === undefined || nowMs - known.atMs > KNOWN_MS_MAX) return (await asked) ?? this.#callProblem();
     const isHanging = this.#asked !== undefined && nowMs - this.#asked.atMs >= SLOW_MS_MAX;
-    return (isHanging ? noAnswerIn(SLOW_MS_MAX) : known.problem) ?? this.#brokerProblem();
+    return (isHanging ? noAnswerIn(SLOW_MS_MAX) : known.problem) ?? this.#callProblem();
+  }
+
+  #callProblem(): string | undefined {
+    return this.#callsNeedBroker ? this.#brokerProblem() : undefined;
   }
 
   #brokerProblem(): string | undefined {
