@@ -267,7 +267,7 @@ export class ClusterPlace implements Place {
    * at the broker gives up all.
    */
   async #doorsOf(view: View): Promise<number[]> {
-    const open = this.lanes.isServed ? ClusterLanes.withoutGateway(view) : [];
+    const open = this.lanes.toOpen(view);
     for (const lane of this.lanes.doors().filter((it) => !open.includes(it))) {
       this.#works.delete(doorOf(lane));
       await this.#holdings.giveUpWork(doorOf(lane));

@@ -7,6 +7,8 @@ import type { SeenMember, View } from './membership.ts';
 export const FIRST_LANE = 0;
 /** A gateway that is not at the broker for this time sends its boxes away. */
 const UNSERVED_MS = 2_000;
+/** A gateway that has come to the broker takes no doors of others for this time: they may come at the same moment. */
+const ALONE_MS = 2_000;
 
 /** Holds the lanes as this gateway sees them. */
 export class ClusterLanes implements Lanes {
@@ -15,6 +17,7 @@ export class ClusterLanes implements Lanes {
   readonly #watchers: (() => void)[] = [];
   #isServed: () => boolean = () => false;
   #servedAtMs = Number.NEGATIVE_INFINITY;
+  #servedSinceMs = Number.NEGATIVE_INFINITY;
   #homes: readonly SeenMember[] = [];
   #lanes: readonly number[];
   #doors: readonly number[] = [];
@@ -57,14 +60,23 @@ export class ClusterLanes implements Lanes {
   /** Returns whether the own lane is served, or was a moment ago: a short break moves no boxes. */
   get isServed(): boolean {
     const nowMs = this.#clock.monotonicMs();
-    if (this.#isServed()) this.#servedAtMs = nowMs;
-    return nowMs - this.#servedAtMs < UNSERVED_MS;
+    const wasServed = nowMs - this.#servedAtMs < UNSERVED_MS;
+    if (!this.#isServed()) return wasServed;
+    this.#servedAtMs = nowMs;
+    if (!wasServed) this.#servedSinceMs = nowMs;
+    return true;
   }
 
-  /** Returns the lanes that need a door: the first one, and those that no gateway serves. */
-  static withoutGateway({ members, lanes }: View): number[] {
+  /**
+   * Returns the lanes that need a door which this gateway can open: the first one, and those that no gateway serves. A
+   * gateway that is not at the broker can open none.
+   */
+  toOpen({ members, lanes }: View): number[] {
+    if (!this.isServed) return [];
+    const isAlone = this.#clock.monotonicMs() - this.#servedSinceMs >= ALONE_MS;
     const served = new Set(members.filter((it) => it.served).map(({ lane }) => lane));
-    return [FIRST_LANE, ...lanes.filter((it) => !served.has(it))];
+    const without = lanes.filter((it) => !served.has(it));
+    return [FIRST_LANE, ...without.filter((it) => isAlone || this.#doors.includes(it))];
   }
 
   /** Stores the gateways that live, and the doors of this one. */
