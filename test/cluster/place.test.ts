@@ -120,6 +120,17 @@ it('SHA-1 a name keeps its lane, and a lane without a gateway gets a door', asyn
   expect([[...homes()], a.place.lanes.doors()]).toEqual([[2], []]);
   a.broker.isThere = true;
   await eventually('its lane to be served again', () => homes().size === 2 && b.place.lanes.doors().join() === '0');
+  // The broker was away for both.
+  a.broker.isThere = b.broker.isThere = false;
+  await eventually('no door without the broker', () => doors().length === 0);
+  const opened: string[] = [];
+  a.place.lanes.watch(() => opened.push(doors().join()));
+  b.place.lanes.watch(() => opened.push(doors().join()));
+  b.broker.isThere = true;
+  await eventually('the first door', () => doors().join() === '0');
+  a.broker.isThere = true;
+  await eventually('both to be served', () => homes().size === 2);
+  expect(opened.join()).not.toMatch(/[12]/);
   await a.close();
   await eventually('a door for its lane', () => b.place.lanes.doors().join() === '0,1');
   expect([...homes()]).toEqual([2]);
