@@ -78,7 +78,8 @@ function watchRegistry(world: World, { store }: Stored, changed: () => Promise<v
   let known: string | undefined;
   void lookRegularly(world, 'registry', over.signal, async () => {
     const version = await store.registry.version();
-    if (known !== undefined && version !== known) await changed();
+    // A change before the first look may have been missed, too.
+    if (version !== known) await changed();
     known = version;
   });
 }
