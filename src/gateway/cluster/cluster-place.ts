@@ -25,8 +25,10 @@ import { Newsstand } from './newsstand.ts';
 import { applicationOf, NEWS_ARRIVED } from './tables.ts';
 import { Voice } from './voice.ts';
 
-/** A gateway asks again after this time who does some work. The other one may have given it up. */
-const ASK_AGAIN_MS = 900;
+/** A gateway asks again after this time who does some work of a run that lives, which keeps it until it ends. */
+const ASK_AGAIN_MS = 10_000;
+/** The same for a door, which a gateway may give up. */
+const ASK_AGAIN_FOR_DOOR_MS = 900;
 
 interface PlaceParts {
   member: Member;
@@ -200,11 +202,15 @@ export class ClusterPlace implements Place {
     return this.#holdings.streamElsewhere(terminalCode, sessionId);
   }
 
-  async lease(work: string): Promise<boolean> {
+  lease(work: string): Promise<boolean> {
+    return this.#lease(work, ASK_AGAIN_MS);
+  }
+
+  async #lease(work: string, askAgainMs: number): Promise<boolean> {
     const { clock } = this.#deps;
     const known = this.#works.get(work);
     if (known?.run === this.run) return true;
-    const isFresh = known !== undefined && clock.monotonicMs() - known.askedMs < ASK_AGAIN_MS;
+    const isFresh = known !== undefined && clock.monotonicMs() - known.askedMs < askAgainMs;
     if (isFresh && this.members().some(({ run }) => run === known.run)) return false;
     const holder = await this.#holdings.takeWork(work).catch(() => undefined);
     if (holder === undefined) this.#works.delete(work);
@@ -273,7 +279,7 @@ export class ClusterPlace implements Place {
       await this.#holdings.giveUpWork(doorOf(lane));
     }
     const doors: number[] = [];
-    for (const lane of open) if (await this.lease(doorOf(lane))) doors.push(lane);
+    for (const lane of open) if (await this.#lease(doorOf(lane), ASK_AGAIN_FOR_DOOR_MS)) doors.push(lane);
     return doors;
   }
 

@@ -1,7 +1,7 @@
 import type { Clock } from '../../lib/clock.ts';
 
-/** A row is believed for this time after it was read. */
-const BELIEVED_MS = 10_000;
+/** A row counts as current for this time. Whoever is asked for a box that has left says so, and the row is read again. */
+const BELIEVED_MS = 60_000;
 /** How many boxes are remembered. The one that was read first is then forgotten. */
 const BOXES_MAX = 100_000;
 
