@@ -56,19 +56,21 @@ export class GatewayPresence {
    * it: two gateways would contradict each other without end.
    */
   keep(payload: Buffer, packet: IPublishPacket): void {
-    const { log } = this.#world;
+    const { log, place } = this.#world;
     // A retained value is the old one, which the subscription delivers. The next presence replaces it.
     if (packet.retain) return;
     const decoded = decodePresence(payload);
     if (decoded.ok && decoded.value.online) {
       if (decoded.value.sessionId === this.#runId) {
         this.#echo.resolve();
-      } else {
+      } else if (place.sharing === undefined) {
+        // Of several gateways another one may just hold, or give up, a door at this lane.
         log.warn('broker-shared', { reason: 'another gateway uses this broker' });
       }
       return;
     }
-    log.warn('gateway-presence-restored', { reason: decoded.ok ? 'an earlier run ended late' : decoded.reason });
+    const level = decoded.ok && place.sharing !== undefined ? 'info' : 'warn';
+    log[level]('gateway-presence-restored', { reason: decoded.ok ? 'an earlier run ended late' : decoded.reason });
     this.announce(true).catch((error: unknown) => log.warn('gateway-presence-not-sent', { reason: reasonOf(error) }));
   }
 

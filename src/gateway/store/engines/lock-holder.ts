@@ -126,8 +126,10 @@ export class LockHolder {
     const what = this.#isSharing
       ? `other gateways of ${this.#database} have taken over the work of this one while it did not answer`
       : `another gateway has taken over ${this.#database} while this one did not answer`;
-    const turn = this.#isSharing ? '' : ', with standby: true to wait for its turn';
-    const fix = `this one has written nothing since; start it again${turn}`;
+    const next = this.#isSharing
+      ? 'it begins again by itself'
+      : 'start it again, with standby: true to wait for its turn';
+    const fix = `this one has written nothing since; ${next}`;
     this.#error ??= new PayboxError('STORAGE_FAULT', `${what}: ${fix}`, { severity: 'fatal', fix });
     this.#superseded.resolve(this.#error);
     return this.#error;
