@@ -64,7 +64,7 @@ export class GatewayPresence {
       if (decoded.value.sessionId === this.#runId) {
         this.#echo.resolve();
       } else if (place.sharing === undefined) {
-        // Of several gateways another one may just hold, or give up, a door at this lane.
+        // Where gateways share a database, another one may just hold, or give up, a door at this lane.
         log.warn('broker-shared', { reason: 'another gateway uses this broker' });
       }
       return;
