@@ -8,6 +8,7 @@ import {
   BOX1,
   partnerServer,
   processed,
+  qrFor,
   status,
   type TestGateway,
   type TestOptions,
@@ -140,7 +141,7 @@ describe.skipIf(missing)(`gateways that share a database${note}`, () => {
     const box = await connectFakeBox({ gateway: a, identity: BOX1, transport: 'http', onShow: async () => undefined });
     const asked = [b.sendQr()];
     const show = await box.next('show');
-    const read = vi.spyOn(PushReader.prototype, 'pushOnBox');
+    const read = vi.spyOn(PushReader.prototype, 'pushOnBox').mockClear();
     asked.push(a.sendQr());
     await eventually('the second call to find the push of the first', () => read.mock.settledResults.length > 1);
     await box.shown(show);
@@ -149,6 +150,37 @@ describe.skipIf(missing)(`gateways that share a database${note}`, () => {
     expect(box.of('show')).toHaveLength(1);
     const { body: orders } = await admin<{ pushes: unknown[] }[]>(b, '/_mock/orders');
     expect(orders.map((it) => it.pushes.length)).toEqual([1]);
+  });
+
+  it('SND-9 a push that a partner sends to several gateways in one moment is one push of one order', async () => {
+    const [a, b] = await gatewaysOf(['a', 'b']);
+    const box = await connectFakeBox({ gateway: b, identity: BOX1, transport: 'http' });
+    await eventually('the box at both', async () => (await a.sendQr()).body.status === 'SUCCESS');
+    const codes = Array.from({ length: 10 }, (_, n) => `DH1${n}`);
+    for (const orderId of codes) {
+      const isGenerated = orderId.endsWith('2') || orderId.endsWith('7');
+      const made = isGenerated ? (await a.generate({ orderId, content: orderId })).body : undefined;
+      const named = { orderId, content: orderId, qrCode: made?.qrCode ?? qrFor({ purpose: orderId }) };
+      const answers = await Promise.all([a, b, a, b].map((it) => it.sendQr(named)));
+      expect(answers.map((it) => it.body.status)).toEqual(answers.map(() => 'SUCCESS'));
+    }
+    const { body: orders } = await admin<{ orderId: string; pushes: unknown[] }[]>(b, '/_mock/orders');
+    const pushes = orders.map((it) => [it.orderId, it.pushes.length]);
+    expect(pushes.toReversed().slice(1)).toEqual(codes.map((code) => [code, 1]));
+    expect(box.of('show')).toHaveLength(codes.length + 1);
+  });
+
+  it('SND-9 a refusal answers the calls at every gateway', async () => {
+    const [a, b] = await gatewaysOf(['a', 'b']);
+    const box = await connectFakeBox({ gateway: a, identity: BOX1, transport: 'http', onShow: async () => undefined });
+    const asked = [b.sendQr()];
+    const { pushId } = await box.next('show');
+    const read = vi.spyOn(PushReader.prototype, 'pushOnBox').mockClear();
+    asked.push(a.sendQr());
+    await eventually('the second call to find the push of the first', () => read.mock.settledResults.length > 1);
+    box.send({ type: 'rejected', pushId, code: 'DISPLAY_FAULT', reason: 'unplugged' });
+    expect((await Promise.all(asked)).map((it) => it.body.message)).toEqual(['DISPLAY_FAULT', 'DISPLAY_FAULT']);
+    expect(box.of('show')).toHaveLength(1);
   });
 
   it('SRC-1 CRE-2 a source may call any gateway, and a credit that all of them get at once is one payment', async () => {

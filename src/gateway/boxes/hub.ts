@@ -1,11 +1,10 @@
-import type { ShowBody, UpMessage, UpOf } from '../../protocol/messages.ts';
+import type { UpMessage, UpOf } from '../../protocol/messages.ts';
 import type { Box } from '../common/directory.ts';
 import type { HeldSession } from '../common/place.ts';
 import { type Result, refuse } from '../common/result.ts';
 import type { Stored } from '../common/stored.ts';
 import type { World } from '../common/world.ts';
 import type { Notice } from '../store/repositories/payments.ts';
-import type { NewOrder, NewPush } from '../store/schema/tables.ts';
 import { BoxQueues } from './box-queues.ts';
 import { Confirmations } from './confirmations.ts';
 import type { BoxConnection } from './connection.ts';
@@ -113,8 +112,8 @@ export class Hub {
   }
 
   /** Pushes an order to its box (PROTOCOL.md, clauses SND-3 to SND-6). */
-  push(push: NewPush, newOrder: NewOrder | undefined, show: ShowBody): Promise<Result<undefined>> {
-    return this.pushes.push(push, newOrder, show);
+  push(...args: Parameters<Pushes['push']>): Promise<Result<undefined>> {
+    return this.pushes.push(...args);
   }
 
   /** Withdraws a push from its box. A box that is not connected receives this after its next welcome. */

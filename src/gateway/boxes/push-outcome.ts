@@ -1,6 +1,7 @@
 import type { Code } from '../../protocol/codes.ts';
+import { PUSHED_MEANWHILE } from '../common/place.ts';
 import { accept, type Refusal, type Result, refuse } from '../common/result.ts';
-import type { LinkProblem } from '../store/repositories/order-changes.ts';
+import type { PushProblem } from '../store/repositories/order-changes.ts';
 import type { Confirmation } from '../store/repositories/orders.ts';
 import type { PushState } from '../store/repositories/pushes.ts';
 
@@ -23,8 +24,10 @@ export function outcomeOf(state: PushState | undefined, confirm: Confirmation): 
 }
 
 /** Returns the refusal of a push to a box whose rows have changed. The code is the one of the call before that. */
-export function refusalFor(problem: LinkProblem): Refusal {
+export function refusalFor(problem: PushProblem): Refusal {
   switch (problem) {
+    case 'pushed meanwhile':
+      return PUSHED_MEANWHILE;
     case 'no box':
       return refuse('E35', 'the box was deleted in this moment');
     case 'box disabled':

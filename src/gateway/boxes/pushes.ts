@@ -7,6 +7,7 @@ import { accept, type Result, refuse } from '../common/result.ts';
 import type { Stored } from '../common/stored.ts';
 import type { World } from '../common/world.ts';
 import { pushOf } from '../partner/order-push.ts';
+import type { SeenOrder } from '../store/repositories/order-changes.ts';
 import type { NewOrder, NewPush } from '../store/schema/tables.ts';
 import type { Confirmations } from './confirmations.ts';
 import { outcomeOf, refusalFor } from './push-outcome.ts';
@@ -47,9 +48,15 @@ export class Pushes {
 
   /**
    * Stores a push, sends it to its box and waits for the confirmation (PROTOCOL.md, clauses SND-3 to SND-6). The
-   * confirmation is a report, which the hub passes to `Confirmations.settle`.
+   * confirmation is a report, which the hub passes to `Confirmations.settle`. With `seen`, returns PUSHED_MEANWHILE if
+   * another gateway has pushed the order since, and sends nothing.
    */
-  async push(push: NewPush, newOrder: NewOrder | undefined, show: ShowBody): Promise<Result<undefined>> {
+  async push(
+    push: NewPush,
+    newOrder: NewOrder | undefined,
+    show: ShowBody,
+    seen?: SeenOrder,
+  ): Promise<Result<undefined>> {
     const { clock, changes, place, config } = this.#world;
     const { confirm, confirmTimeoutMs } = config;
     const { orders } = this.#stored.store;
@@ -62,9 +69,9 @@ export class Pushes {
     const confirmed = this.#confirmations.wait(terminalCode, id);
     const over = new AbortController();
     try {
-      // At a store of its own, the directory of this gateway is never older than the rows.
-      const account = place.sharing && show.bankAccount;
-      const problem = await orders.startPush(push, newOrder, account).catch((error: unknown) => {
+      // At a store of its own, nothing that this gateway has read is older than the rows.
+      const expected = place.sharing && { bankAccount: show.bankAccount, seen };
+      const problem = await orders.startPush(push, newOrder, expected).catch((error: unknown) => {
         // The store may have saved the push anyway. The next resend ends it.
         session?.needResend();
         throw error;

@@ -240,3 +240,6 @@ export async function mustTell(place: Pick<Place, 'tell'>, news: News): Promise<
 
 /** The answer to a question about a box that is not here any more. */
 export const NOT_HERE = refuse('BOX_OFFLINE', 'the box is not connected');
+
+/** The answer to a push whose order another gateway has pushed in this moment. Who reads the order again finds that. */
+export const PUSHED_MEANWHILE = refuse('BOX_TIMEOUT', 'another gateway has pushed the order in this moment');

@@ -11,7 +11,7 @@ import type { World } from '../common/world.ts';
 import type { MakeAttempt } from '../money/callbacks/attempt.ts';
 import type { PaymentHearers, ReceivePayment } from '../money/receive-payment.ts';
 import type { PartnerCalls } from '../partner/partner-calls.ts';
-import type { PushHub } from '../partner/service.ts';
+import type { PushHub } from '../partner/partner-pushes.ts';
 
 /**
  * The edges between the parts of a gateway. Each method receives a part and returns the one to use instead. So faults

@@ -6,7 +6,7 @@ import { decodeVietQr, encodeVietQr, type VietQr } from '../../protocol/vietqr.t
 import type { BoxConnection } from '../boxes/connection.ts';
 import { refuse } from '../common/result.ts';
 import type { World } from '../common/world.ts';
-import type { PushHub } from '../partner/service.ts';
+import type { PushHub } from '../partner/partner-pushes.ts';
 import type { DelayedOccurrence } from './active-faults.ts';
 import type { Faults } from './faults.ts';
 import { type LatePayments, OTHER_CONTENT, otherAmount } from './payment-faults.ts';
@@ -41,12 +41,12 @@ export function withOfflineFault(hub: PushHub, faults: Faults): PushHub {
     reachable: (terminalCode) => hub.reachable(terminalCode),
     onlineCodes: (...args) => hub.onlineCodes(...args),
     withdrawPush: (...args) => hub.withdrawPush(...args),
-    push: async (push, newOrder, show) => {
+    push: async (push, newOrder, show, seen) => {
       const box = push.terminal_code;
       if (faults.take('box-offline', { boxes: [box], content: show.content })) {
         return refuse('BOX_OFFLINE', 'the fault box-offline');
       }
-      return hub.push(push, newOrder, show);
+      return hub.push(push, newOrder, show, seen);
     },
   };
 }

@@ -11,7 +11,7 @@ import type { Sale } from '../store/repositories/sales.ts';
 import type { NewOrder } from '../store/schema/tables.ts';
 import { EXPECTED } from './expected.ts';
 import { NO_NAMES, pushOf } from './order-push.ts';
-import type { PushHub } from './service.ts';
+import type { PushHub } from './partner-pushes.ts';
 
 /** A sale as a cashier enters it. */
 export interface SaleRequest {

@@ -1,5 +1,4 @@
 import type { CheckedOrder, GenerateResponse } from '../../protocol/http-api.ts';
-import type { ShowBody } from '../../protocol/messages.ts';
 import { isOrderCode, makeOrderCode, withFreeCode } from '../../protocol/order-code.ts';
 import type { Partner } from '../common/directory.ts';
 import type { Metrics } from '../common/metrics.ts';
@@ -10,27 +9,16 @@ import { makePublicCode } from '../money/content.ts';
 import { contentPaid } from '../money/matching.ts';
 import type { MadeForOrder, QrMakers } from '../money/qr-makers.ts';
 import type { ReceivePayment } from '../money/receive-payment.ts';
-import type { NewOrder, NewPush, PaymentDetails } from '../store/schema/tables.ts';
+import type { NewOrder, PaymentDetails } from '../store/schema/tables.ts';
 import type { CallNotes } from './call-notes.ts';
 import { type CancelledOrder, cancelOrder, cancelQr } from './cancel-order.ts';
 import { checkedOrders, decideCheckOrder } from './check-order.ts';
 import { type Generated, generate, isForMaker } from './generate.ts';
-import { joinsPush } from './joined-push.ts';
-import { NO_NAMES, pushOf } from './order-push.ts';
-import { warnOfOldOrder, warnOfSameOrder } from './order-warnings.ts';
+import { warnOfSameOrder } from './order-warnings.ts';
 import type { CallMode, PartnerCalls } from './partner-calls.ts';
-import { decideSendQr, type Sendable } from './send-qr.ts';
+import { PartnerPushes, type PushHub } from './partner-pushes.ts';
+import { decideSendQr } from './send-qr.ts';
 import { decideTestCallback } from './test-callback.ts';
-
-/** The part of the hub that pushes orders to boxes. */
-export interface PushHub {
-  /** Returns whether a box is connected, here or at another gateway. */
-  reachable(terminalCode: string): Promise<boolean>;
-  /** Returns the codes of connected boxes, at most `limit`. With `among`, only of these. */
-  onlineCodes(limit: number, among?: readonly string[]): Promise<string[]>;
-  push(push: NewPush, newOrder: NewOrder | undefined, show: ShowBody): Promise<Result<undefined>>;
-  withdrawPush(terminalCode: string, pushId: string, why: 'cancelled' | 'paid'): void;
-}
 
 /** Handles the calls of partners and the actions of admins in the console. A refused call changes nothing. */
 export class Service implements PartnerCalls {
@@ -40,7 +28,7 @@ export class Service implements PartnerCalls {
   readonly #makers: QrMakers;
   readonly #pay: ReceivePayment;
   readonly #metrics: Metrics;
-  readonly #awaited = new Map<string, Promise<Result<undefined>>>();
+  readonly #pushes: PartnerPushes;
 
   constructor(
     world: World,
@@ -51,6 +39,7 @@ export class Service implements PartnerCalls {
     this.#world = world;
     this.#stored = stored;
     this.#hub = hub;
+    this.#pushes = new PartnerPushes(world, stored, hub);
     this.#makers = makers;
     this.#pay = pay;
     this.#metrics = metrics;
@@ -159,7 +148,7 @@ export class Service implements PartnerCalls {
         ? refuse('BOX_OFFLINE', 'the box is not connected')
         : decided.value.box.disabled
           ? refuse('BOX_OFFLINE', 'the box is disabled')
-          : await this.#pushOnce(partner, decided.value, call);
+          : await this.#pushes.push(partner, decided.value, call);
     this.#metrics.pushed(result.ok ? 'SUCCESS' : result.code, (clock.monotonicMs() - begunMs) / 1000);
     return result;
   }
@@ -220,72 +209,5 @@ export class Service implements PartnerCalls {
     const contentPrefix = (await this.#stored.directory.account(bankAccount))?.contentPrefix ?? config.contentPrefix;
     if (contentPrefix === 'vietqr') return makePublicCode(random);
     return contentPrefix === 'code' && isOrder ? makeOrderCode(random) : undefined;
-  }
-
-  /**
-   * Pushes an order to a box once. A second push joins the first while that one is awaited or on the screen (clause
-   * SND-9). A push with a verbatim content joins only an awaited one with the same content.
-   */
-  async #pushOnce(partner: Partner, sendable: Sendable, call: CallMode): Promise<Result<undefined>> {
-    const { request, box, qr } = sendable;
-    const { purpose = request.content } = qr;
-    if (!['', purpose].includes(request.content) && !call.isVerbatim) {
-      call.notes.warn('content: the box shows that of the QR, which is what the customer pays');
-    }
-    if (request.orderId === '') return this.#push(partner, sendable, call);
-    const content = call.isVerbatim ? request.content : '';
-    const key = JSON.stringify([partner.username, box.terminalCode, request.orderId, request.qrCode, content]);
-    const awaited = this.#awaited.get(key);
-    if (awaited !== undefined) return awaited;
-    const pushed = this.#push(partner, sendable, call).finally(() => this.#awaited.delete(key));
-    this.#awaited.set(key, pushed);
-    return pushed;
-  }
-
-  async #push(
-    partner: Partner,
-    { request, amount, account, box, qr, payableMs }: Sendable,
-    { notes, isVerbatim = false }: CallMode,
-  ): Promise<Result<undefined>> {
-    const { random, clock, config, log } = this.#world;
-    const known = await this.#stored.store.orders.findPushed(partner.username, request.qrCode, request.orderId);
-    const nowMs = clock.wallMs();
-    if (request.orderId !== '' && known !== undefined && !isVerbatim) {
-      if (await joinsPush(this.#world, this.#stored, known.id, box.terminalCode)) return accept(undefined);
-    }
-    warnOfOldOrder(known, notes);
-    const seen = {
-      amount,
-      bank_account: account.bankAccount,
-      bank_code: account.bankCode,
-      user_bank_name: account.userBankName,
-      qr_code: request.qrCode,
-    };
-    // The customer must read the content that he pays (PROTOCOL.md, clause SND-10).
-    const content = isVerbatim ? request.content : (qr.purpose ?? (request.content || known?.content || ''));
-    const made: NewOrder = {
-      ...NO_NAMES,
-      ...seen,
-      id: random.uuid(),
-      partner: partner.username,
-      order_id: request.orderId,
-      content,
-      trans_type: 'C',
-      terminal_code: box.terminalCode,
-      created_at_ms: nowMs,
-    };
-    const { push, show } = pushOf(
-      { ...(known ?? made), ...seen, content },
-      {
-        pushId: random.uuid(),
-        terminalCode: box.terminalCode,
-        nowMs,
-        lifetimeMs: Math.min(config.qrLifetimeSeconds * 1000, payableMs),
-      },
-    );
-    const result = await this.#hub.push(push, known === undefined ? made : undefined, show);
-    if (!result.ok) return result;
-    log.info('push-confirmed', { box: box.terminalCode, pushId: push.id, orderId: show.orderId, amount });
-    return accept(undefined);
   }
 }

@@ -3,6 +3,7 @@ import type { EndedHow } from '../../../protocol/messages.ts';
 import {
   type NewOrder,
   type NewPaymentRequest,
+  type NewPush,
   OPEN_PUSH,
   type OrderStatus,
   type PushRow,
@@ -82,6 +83,45 @@ export async function changePush(
     .where('status', 'in', among)
     .executeTakeFirst();
   return changed.numUpdatedRows > 0n;
+}
+
+/**
+ * The order that a partner pushes, as his call has seen it: there is none, or it has this newest push. A second call at
+ * another gateway may have pushed it since (clause SND-9).
+ */
+export type SeenOrder = 'no order' | { lastPushId: string | null };
+
+/** A push is stored only if all of this still holds. */
+export interface Expected {
+  /** The box may show a QR of this account. */
+  bankAccount?: string | undefined;
+  seen?: SeenOrder | undefined;
+}
+
+/** The reason why a push was not stored. */
+export type PushProblem = LinkProblem | 'pushed meanwhile';
+
+/** Returns whether the partner has an order with the QR and the orderId of this new one. */
+export async function isPushed(db: Kysely<Tables>, { partner, qr_code, order_id }: NewOrder): Promise<boolean> {
+  const same = db.selectFrom('orders').select('id').where('qr_code', '=', qr_code).where('partner', '=', partner);
+  return (await same.where('order_id', '=', order_id).limit(1).executeTakeFirst()) !== undefined;
+}
+
+/** Makes this push the newest one of its order. Returns false if the order has another newest one than `seen`. */
+export async function setOrderPushed(
+  db: Kysely<Tables>,
+  { id, order_ref, created_at_ms }: NewPush,
+  seen: SeenOrder | undefined,
+): Promise<boolean> {
+  let order = db
+    .updateTable('orders')
+    .set({ last_push_id: id, failure: null, updated_at_ms: created_at_ms })
+    .where('id', '=', order_ref);
+  if (typeof seen === 'object') order = order.where('last_push_id', 'is not distinct from', seen.lastPushId);
+  const pushed = await order.executeTakeFirst();
+  if (pushed.numUpdatedRows === 0n) return false;
+  await setOrderStatus(db, id, 'pushed', created_at_ms);
+  return true;
 }
 
 /** Records that a box shows the order. Only its newest push counts. A paid order stays paid. */

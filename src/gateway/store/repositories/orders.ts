@@ -19,12 +19,15 @@ import {
   type Cancellation,
   cancelOrder,
   changePush,
+  type Expected,
   insertOrder,
-  type LinkProblem,
+  isPushed,
   linkProblem,
   newestShown,
   ORDER_AFTER,
   type OrderSides,
+  type PushProblem,
+  setOrderPushed,
   setOrderShown,
   setOrderStatus,
   type WithdrawnPush,
@@ -116,27 +119,28 @@ export class OrderStore {
   }
 
   /**
-   * Stores a push before it is sent, together with its order if that is new. With `bankAccount`, stores nothing unless
-   * the box may show a QR of this account, and returns why it may not. Another gateway may have changed that.
+   * Stores a push before it is sent, together with its order if that is new. Stores nothing if something is not as
+   * `expected` any more, and returns what. Another gateway may have changed it.
    */
-  startPush(push: NewPush, newOrder: NewOrder | undefined, bankAccount?: string): Promise<LinkProblem | undefined> {
+  startPush(push: NewPush, newOrder: NewOrder | undefined, expected: Expected = {}): Promise<PushProblem | undefined> {
+    const { bankAccount, seen } = expected;
     return transact(this.#db, async (trx) => {
       const problem = bankAccount && (await linkProblem(trx, push.terminal_code, bankAccount));
       if (problem) return problem;
-      if (newOrder !== undefined) await insertOrder(trx, newOrder, push.id);
+      if (newOrder === undefined) {
+        if (!(await setOrderPushed(trx, push, seen))) {
+          if (seen === undefined) throw new Error('the order of the push was deleted');
+          return 'pushed meanwhile';
+        }
+      } else {
+        if (seen === 'no order' && (await isPushed(trx, newOrder))) return 'pushed meanwhile';
+        await insertOrder(trx, newOrder, push.id);
+      }
       const begun = { status: 'sent', code: null, confirmed_at_ms: null, ended_at_ms: null } as const;
       await trx
         .insertInto('pushes')
         .values({ ...push, ...begun, seq: nextSeq(trx, 'pushes') })
         .execute();
-      if (newOrder !== undefined) return undefined;
-      const pushed = await trx
-        .updateTable('orders')
-        .set({ last_push_id: push.id, failure: null, updated_at_ms: push.created_at_ms })
-        .where('id', '=', push.order_ref)
-        .executeTakeFirst();
-      if (pushed.numUpdatedRows === 0n) throw new Error('the order of the push was deleted');
-      await setOrderStatus(trx, push.id, 'pushed', push.created_at_ms);
       return undefined;
     });
   }

@@ -36,7 +36,7 @@ export class PushReader {
   }
 
   /**
-   * Returns whether a box shows this order, as far as this kind of confirmation tells, or since when a push of it waits
+   * Returns whether a box shows this order, as far as this kind of confirmation tells, or the push of it that waits
    * for that. The box shows the order of its newest push that it did not refuse (clause SND-9). A push also ends with its
    * lifetime, even if the box is away. If somebody sets the calendar clock ahead, the gateway sends one push too many.
    */
@@ -45,10 +45,10 @@ export class PushReader {
     terminalCode: string,
     confirm: Confirmation,
     atMs: number,
-  ): Promise<'confirmed' | { sinceMs: number } | undefined> {
+  ): Promise<'confirmed' | { id: string; sinceMs: number } | undefined> {
     const newest = await this.#db
       .selectFrom('pushes')
-      .select(['order_ref', 'status', 'created_at_ms', 'expires_at_ms'])
+      .select(['id', 'order_ref', 'status', 'created_at_ms', 'expires_at_ms'])
       .where('terminal_code', '=', terminalCode)
       .where((it) => it.or([it('status', '<>', 'failed'), it('ended_at_ms', 'is', null)]))
       .orderBy('seq', 'desc')
@@ -56,7 +56,7 @@ export class PushReader {
       .executeTakeFirst();
     if (newest?.order_ref !== orderRef || newest.expires_at_ms <= atMs) return undefined;
     if (isConfirmation(newest.status, confirm)) return 'confirmed';
-    return ['sent', 'accepted'].includes(newest.status) ? { sinceMs: newest.created_at_ms } : undefined;
+    return ['sent', 'accepted'].includes(newest.status) ? { id: newest.id, sinceMs: newest.created_at_ms } : undefined;
   }
 
   /** Returns the pushes that were stored for these boxes in this time, and of which no box has said anything. */
