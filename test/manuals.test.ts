@@ -33,3 +33,11 @@ it.each(TABLES)('%s has the table %j as its registry exports it (UPDATE_MANUALS=
   if (process.env.UPDATE_MANUALS === '1') writeFileSync(path, manual.split(found).join(expected));
   else expect(found).toBe(expected);
 });
+
+it('the manual of the gateway names each metric of gateways that share a database', () => {
+  const read = (file: string) => readFileSync(join(ROOT, 'src/gateway', file), 'utf8');
+  const metrics = read('common/metrics.ts').match(/paybox_cluster_\w+/g) ?? [];
+  expect(metrics.length).toBeGreaterThan(1);
+  const manual = read('README.md');
+  expect(metrics.filter((it) => !manual.includes(`\`${it}\``))).toEqual([]);
+});
