@@ -1,10 +1,14 @@
 import { expect, it, onTestFinished } from 'vitest';
 import { joinCluster } from '../../src/gateway/cluster/cluster.ts';
+import { DatabaseSession } from '../../src/gateway/cluster/database-session.ts';
+import { Membership } from '../../src/gateway/cluster/membership.ts';
+import { applicationOf, ENDED_MS, GONE_MS } from '../../src/gateway/cluster/tables.ts';
 import { OpenParts } from '../../src/gateway/common/open-parts.ts';
 import type { Hearing, Place } from '../../src/gateway/common/place.ts';
 import { parseGatewayConfig } from '../../src/gateway/config/config.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { systemRandom } from '../../src/lib/random.ts';
+import { HostResolver } from '../../src/lib/resolver.ts';
 import { newSecret } from '../../src/protocol/secret.ts';
 import { keptLog } from '../support/kept-log.ts';
 import { eventually, temporaryFolder } from '../support/net.ts';
@@ -137,4 +141,47 @@ it('SHA-1 a name keeps its lane, and a lane without a gateway gets a door', asyn
   const again = await join(url, 'a');
   expect(again.place.lanes.own).toBe(1);
   await eventually('the door to close', () => b.place.lanes.doors().join() === '0');
+});
+
+it('SHA-5 a run whose process has ended is gone sooner than one that is only silent', async () => {
+  const url = await database();
+  const { place } = await join(url, 'a');
+  const rows = new ClusterRows(url);
+  const names = new HostResolver({ clock: systemClock });
+  const open = new DatabaseSession({ databaseUrl: url, names, application: applicationOf('silent') });
+  const own = new DatabaseSession({ databaseUrl: url, names, application: 'test' });
+  onTestFinished(async () => {
+    await Promise.all([open.close(), own.close()]);
+    names.close();
+  });
+  await open.query('select 1');
+  let nowMs = 0;
+  const membership = new Membership(own, url, { ...systemClock, monotonicMs: () => nowMs });
+  const seenBefore = async (ms: number) => {
+    const seen = `clock_timestamp() - interval '${ms} ms'`;
+    await rows.query(`update cluster.gateways set seen_at = ${seen} where name in ('ended', 'silent')`);
+  };
+  const gone = async () => (await membership.view()).gone.map(({ name }) => name);
+  await rows.query(
+    `insert into cluster.lanes select lane, name, now() from (values (7, 'ended'), (8, 'silent')) as t (lane, name)`,
+  );
+  await rows.query(
+    `insert into cluster.gateways (run, name, seen_at, file, alike) select name, name, now(), '', '{}' from cluster.lanes where lane > 6`,
+  );
+  await seenBefore(3_600_000);
+  expect(await gone()).toEqual([]);
+  nowMs += ENDED_MS + 1;
+  // Right after this gateway reached the database, nobody had a chance to be seen.
+  expect(await gone()).toEqual([]);
+  await seenBefore(1_700);
+  expect(await gone()).toEqual([]);
+  nowMs += ENDED_MS + 1;
+  expect(await gone()).toEqual(['ended']);
+  expect([await membership.bury('ended'), await membership.bury('silent')]).toEqual([true, false]);
+  await seenBefore(3_000);
+  expect(await gone()).toEqual([]);
+  nowMs += GONE_MS + 1;
+  expect(await gone()).toEqual(['silent']);
+  expect(await membership.bury('silent')).toBe(true);
+  expect(place.others()).toEqual([]);
 });

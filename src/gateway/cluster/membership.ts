@@ -4,7 +4,7 @@ import { type DatabaseClock, NOW_MS_SQL } from '../store/engines/database-clock.
 import { refuseEarlierCluster } from '../store/engines/earlier-cluster.ts';
 import { nameOf } from '../store/engines/postgres-session.ts';
 import type { DatabaseSession } from './database-session.ts';
-import { applicationOf, GONE_MS, SETUP, SETUP_LOCK } from './tables.ts';
+import { ENDED_MS, GONE_MS, SETUP, SETUP_LOCK, sessionsOf } from './tables.ts';
 
 /** The presence of a gateway at a broker can name this many lanes. Lane 0 is nobody's. */
 const LANE_MAX = 1_023;
@@ -14,6 +14,9 @@ const NAME_LOOKS_MAX = 24;
 /** The server has this long to end the sessions of a run that is buried. Otherwise the next beat tries again. */
 const BURY_LOOK_MS = 50;
 const BURY_LOOKS_MAX = 40;
+
+/** Holds for the row of a run whose process has ended, as the server ended its sessions and it began no other. */
+const HAS_ENDED = `(seen_at < clock_timestamp() - interval '${ENDED_MS} ms' and not exists (${sessionsOf('run')}))`;
 
 /** A gateway as it describes itself to the others. */
 export interface Member {
@@ -58,6 +61,7 @@ export interface ClusterSettings {
 interface MemberRow extends SeenMember {
   gone: boolean;
   silentMs: number;
+  hasEnded: boolean;
   seenAt: string;
 }
 
@@ -67,7 +71,7 @@ export class Membership {
   readonly #databaseUrl: string;
   readonly #clock: Clock;
   /** When each run was last seen: by the database, and at which moment of the monotonic clock here that has changed. */
-  #lastSeen = new Map<string, { seenAt: string; changedMs: number }>();
+  #lastSeen = new Map<string, { seenAt: string; changedMs: number; hasChanged: boolean }>();
 
   constructor(database: DatabaseSession, databaseUrl: string, clock: Clock) {
     this.#database = database;
@@ -146,12 +150,13 @@ export class Membership {
 
   /**
    * Returns which gateways live. One is gone after `GONE_MS` of silence by the clock of the database and by the one here,
-   * because the first may be set.
+   * because the first may be set. One that spoke, and has no session any more, is gone after `ENDED_MS`. After a loss of
+   * the database nobody has spoken yet.
    */
   async view(): Promise<View> {
     const { rows } = await this.#database.query<MemberRow>(
       `select run, name, lane, gone, leaving, served, file, alike, ahead_ms as "aheadMs", sessions,
-         seen_at::text as "seenAt", (extract(epoch from clock_timestamp() - seen_at) * 1000)::float8 as "silentMs"
+         seen_at::text as "seenAt", ${HAS_ENDED} as "hasEnded", (extract(epoch from clock_timestamp() - seen_at) * 1000)::float8 as "silentMs"
          from cluster.gateways join cluster.lanes using (name) order by name`,
     );
     const lanes = await this.#database.query<{ lane: number }>('select lane from cluster.lanes order by lane');
@@ -167,14 +172,17 @@ export class Membership {
     const nowMs = this.#clock.monotonicMs();
     const noted = rows.map(({ run, seenAt }) => {
       const last = this.#lastSeen.get(run);
-      return [run, last?.seenAt === seenAt ? last : { seenAt, changedMs: nowMs }] as const;
+      const hasChanged = last !== undefined;
+      return [run, last?.seenAt === seenAt ? last : { seenAt, changedMs: nowMs, hasChanged }] as const;
     });
     this.#lastSeen = new Map(noted);
   }
 
-  #isGone({ run, gone, silentMs }: MemberRow): boolean {
-    const changedMs = this.#lastSeen.get(run)?.changedMs ?? this.#clock.monotonicMs();
-    return gone || (silentMs > GONE_MS && this.#clock.monotonicMs() - changedMs > GONE_MS);
+  #isGone({ run, gone, silentMs, hasEnded }: MemberRow): boolean {
+    const nowMs = this.#clock.monotonicMs();
+    const { changedMs, hasChanged } = this.#lastSeen.get(run) ?? { changedMs: nowMs, hasChanged: false };
+    const silentMaxMs = hasEnded && hasChanged ? ENDED_MS : GONE_MS;
+    return gone || (silentMs > silentMaxMs && nowMs - changedMs > silentMaxMs);
   }
 
   /**
@@ -184,14 +192,14 @@ export class Membership {
   async bury(run: string): Promise<boolean> {
     const marked = await this.#database.query(
       `update cluster.gateways set gone = true
-         where run = $1 and (gone or seen_at < clock_timestamp() - interval '${GONE_MS} ms')`,
+         where run = $1 and (gone or ${HAS_ENDED} or seen_at < clock_timestamp() - interval '${GONE_MS} ms')`,
       [run],
     );
     if (marked.rowCount === 0) return false;
     for (let look = 0; look < BURY_LOOKS_MAX; look += 1) {
       const open = await this.#database.query(
-        'select pg_terminate_backend(pid) from pg_stat_activity where application_name = $1',
-        [applicationOf(run)],
+        `select pg_terminate_backend(pid) from (${sessionsOf('$1::text')}) as open`,
+        [run],
       );
       if (open.rows.length === 0) {
         await this.#database.query('delete from cluster.gateways where run = $1', [run]);

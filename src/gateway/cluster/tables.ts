@@ -1,5 +1,7 @@
 /** A run that was not seen for this time is gone. */
 export const GONE_MS = 2_500;
+/** A run that was not seen for this time is gone if it has no session at the server either: its process has ended. */
+export const ENDED_MS = 1_500;
 /** News are deleted after this time. A gateway that was away for longer was buried. */
 const FORGET_NEWS_MS = 3_600_000;
 /** Texts that were too long for a notification are deleted after this time. */
@@ -23,6 +25,10 @@ export function channelOf(run: string): string {
 export function applicationOf(run: string): string {
   return `paybox ${run}`;
 }
+
+/** Selects the open sessions of the run in `$1`, or in this column. */
+export const sessionsOf = (run: string) =>
+  `select pid from pg_stat_activity where application_name = '${applicationOf('')}' || ${run}`;
 
 /** Makes the tables that gateways share beside the store. Running it again changes nothing. */
 export const SETUP = `
