@@ -35,7 +35,7 @@ describe('the health of a gateway', () => {
     expect(await gateway.generate()).toMatchObject({ status: 500, body: { message: 'E05' } });
     const reason = expect.stringContaining(`${dataDir}/gateway.sqlite was deleted, emptied, moved or replaced`);
     expect(await becomes(gateway, 503)).toEqual({ status: 503, body: { status: 'failed', reason } });
-    // A proxy in front still finds it, as it finds a member of a cluster.
+    // A proxy in front still finds it, as it finds one of several gateways.
     const living = await fetch(`${gateway.origin}/livez`);
     expect([living.status, await living.json()]).toEqual([200, { status: 'ok' }]);
     expect(gateway.log.find((it) => it.event === 'request-failed')).toMatchObject({ code: 'E05', reason });

@@ -10,7 +10,7 @@ const connection = () => {
   return { closed, isConnected: true, disconnectBoxes: () => undefined, close: async () => resolve() };
 };
 
-it('SHA-5 a shard has its channel while the broker is away, says why, and dials on', async () => {
+it('SHA-5 one of several gateways has its channel while the broker is away, says why, and dials on', async () => {
   const clock = new VirtualClock();
   const { log, lines } = keptLog();
   let isThere = false;
@@ -30,7 +30,7 @@ it('SHA-5 a shard has its channel while the broker is away, says why, and dials 
   await expect(openMqttChannel(WHERE, () => Promise.reject(new Error('x')), { clock, log })).rejects.toThrow('used: x');
 });
 
-it('SHA-5 a shard waits a second for a broker that hangs, and leaves one without waiting', async () => {
+it('SHA-5 one of several gateways waits a second for a broker that hangs, and leaves one without waiting', async () => {
   const clock = new VirtualClock();
   const late = Promise.withResolvers<ReturnType<typeof connection>>();
   const opening = openMqttChannel(WHERE, () => late.promise, { clock, log: keptLog().log, mayBeAway: true });

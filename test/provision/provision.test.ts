@@ -260,9 +260,9 @@ describe('the rights for EMQX', () => {
         .map((rule) => RULE.exec(rule))
         .filter((it) => it?.[1]?.includes(who) && it[2]?.includes(action))
         .flatMap((it) => [...(it?.[3] ?? '').matchAll(/"([^"]+)"/g)].map((topic) => topic[1]));
-    const both = (rightsIn: (shard: 0 | '+') => TopicRights, action: 'read' | 'write') =>
-      ([0, '+'] as const).flatMap((shard) => rightsIn(shard)[action]);
-    const box = (shard: 0 | '+') => boxRights(`$${'{username}'}`, shard);
+    const both = (rightsIn: (lane: 0 | '+') => TopicRights, action: 'read' | 'write') =>
+      ([0, '+'] as const).flatMap((lane) => rightsIn(lane)[action]);
+    const box = (lane: 0 | '+') => boxRights(`$${'{username}'}`, lane);
     expect(topics('gateway', 'subscribe')).toEqual([...both(gatewayRights, 'read'), ...DIALECT_GATEWAY_RIGHTS.read]);
     expect(topics('gateway', 'publish')).toEqual([...both(gatewayRights, 'write'), ...DIALECT_GATEWAY_RIGHTS.write]);
     expect(topics('vietqr-boxes', 'subscribe')).toEqual(DIALECT_RIGHTS.read);

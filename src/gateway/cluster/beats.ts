@@ -3,7 +3,7 @@ import { reasonOf, systemCodeOf } from '../../lib/errors.ts';
 import type { Logger } from '../../lib/log.ts';
 import type { DatabaseClock } from '../store/engines/database-clock.ts';
 import { differing } from './differences.ts';
-import type { Member, Membership, View } from './membership.ts';
+import type { GatewayRow, GatewayRows, View } from './gateway-rows.ts';
 import { GONE_MS, RUN_GONE } from './tables.ts';
 
 /** A run says in this interval that it lives. */
@@ -15,8 +15,8 @@ interface BeatsDeps {
   clock: Clock;
   log: Logger;
   time: DatabaseClock;
-  member: Member;
-  membership: Membership;
+  own: GatewayRow;
+  rows: GatewayRows;
   /** Returns the number of box sessions that this run holds, and whether it serves its lane. */
   state(): { sessions: number; served: boolean };
   /** Called after each beat with the gateways that live. */
@@ -53,7 +53,7 @@ export class Beats {
   }
 
   async #run(): Promise<void> {
-    const { clock, log, unseen, membership } = this.#deps;
+    const { clock, log, unseen, rows } = this.#deps;
     let seenAtMs = clock.monotonicMs();
     let isUnseen = false;
     while (!this.#over.signal.aborted) {
@@ -61,7 +61,7 @@ export class Beats {
       if (this.#over.signal.aborted) return;
       const nowMs = clock.monotonicMs();
       // After the database was lost, or this process has slept, all others look gone until they were seen again.
-      if (nowMs - seenAtMs > GONE_MS) membership.forgetSilence();
+      if (nowMs - seenAtMs > GONE_MS) rows.forgetSilence();
       try {
         await this.#beat();
         seenAtMs = clock.monotonicMs();
@@ -70,7 +70,7 @@ export class Beats {
         if (systemCodeOf(error) === RUN_GONE) return this.#deps.superseded();
         if (this.view !== undefined) log.warn('cluster-database-lost', { reason: reasonOf(error) });
         this.view = undefined;
-        membership.forgetSilence();
+        rows.forgetSilence();
         const unseenMs = clock.monotonicMs() - seenAtMs;
         if (unseenMs > UNSEEN_MS && !isUnseen) unseen();
         isUnseen = unseenMs > UNSEEN_MS;
@@ -79,9 +79,9 @@ export class Beats {
   }
 
   async #beat(): Promise<void> {
-    const { member, membership, time, state, seen, superseded } = this.#deps;
-    if (!(await membership.beSeen(member.run, state(), time))) return superseded();
-    const view = await membership.view();
+    const { own, rows, time, state, seen, superseded } = this.#deps;
+    if (!(await rows.beSeen(own.run, state(), time))) return superseded();
+    const view = await rows.view();
     this.view = view;
     this.#tellDifferences(view);
     await seen(view);
@@ -91,10 +91,10 @@ export class Beats {
   /** Buries a run beside the beats: the server may need a while to end its sessions. */
   async #bury(run: string): Promise<void> {
     if (this.#burying.has(run)) return;
-    const { membership, log } = this.#deps;
+    const { rows, log } = this.#deps;
     this.#burying.add(run);
     try {
-      if (await membership.bury(run)) log.info('gateway-buried', { run });
+      if (await rows.bury(run)) log.info('gateway-buried', { run });
     } catch (error) {
       log.warn('gateway-not-buried', { run, reason: reasonOf(error) });
     }
@@ -103,7 +103,7 @@ export class Beats {
 
   /** Logs each difference between gateways once. An admin has to correct it. */
   #tellDifferences(view: View): void {
-    const told = differing(this.#deps.member, view).map(
+    const told = differing(this.#deps.own, view).map(
       (name) => `gateway ${name} has other accounts, boxes, partners or settings in its file`,
     );
     for (const reason of told) if (!this.#told.includes(reason)) this.#deps.log.warn('gateways-mismatched', { reason });

@@ -16,11 +16,11 @@ import type { DatabaseClock } from '../store/engines/database-clock.ts';
 import type { StoreSharing } from '../store/engines/store-sharing.ts';
 import { Beats } from './beats.ts';
 import type { DatabaseSession } from './database-session.ts';
+import type { GatewayRow, GatewayRows, LivingGateway, View } from './gateway-rows.ts';
 import { type Claimed, Holdings } from './holdings.ts';
 import { KnownHolders } from './known-holders.ts';
 import { ClusterLanes } from './lanes.ts';
 import { SharedBudgets } from './login-budgets.ts';
-import type { Member, Membership, SeenMember, View } from './membership.ts';
 import { Newsstand } from './newsstand.ts';
 import { applicationOf, NEWS_ARRIVED } from './tables.ts';
 import { Voice } from './voice.ts';
@@ -31,12 +31,12 @@ const ASK_AGAIN_MS = 10_000;
 const ASK_AGAIN_FOR_DOOR_MS = 900;
 
 interface PlaceParts {
-  member: Member;
+  own: GatewayRow;
   lane: number;
   generation: string;
   vaultKey: Buffer;
   time: DatabaseClock;
-  membership: Membership;
+  rows: GatewayRows;
   sessions: Record<'beats' | 'leases' | 'voice', DatabaseSession>;
 }
 
@@ -62,9 +62,9 @@ export class ClusterPlace implements Place {
   #sessions = 0;
 
   constructor(parts: PlaceParts, deps: GatewayDeps) {
-    const { member, lane, generation, sessions, membership, time } = parts;
+    const { own, lane, generation, sessions, rows, time } = parts;
     const { clock, log, random } = deps;
-    const { run, name } = member;
+    const { run, name } = own;
     this.#parts = parts;
     this.#deps = deps;
     this.run = run;
@@ -80,15 +80,15 @@ export class ClusterPlace implements Place {
     this.budgets = new SharedBudgets({
       clock,
       run,
-      gateways: () => this.members().length,
+      gateways: () => this.gateways().length,
       tell: (told) => this.#voice.wrongLogin(told),
     });
     this.#beats = new Beats({
       clock,
       log,
       time,
-      member,
-      membership,
+      own,
+      rows,
       state: () => ({ sessions: this.#sessions, served: this.lanes.isServed }),
       seen: (view) => this.#see(view),
       unseen: () => this.#hearing?.unseen(),
@@ -165,7 +165,7 @@ export class ClusterPlace implements Place {
 
   async holder(terminalCode: string): Promise<string | undefined> {
     const known = this.#holders.of(terminalCode);
-    if (known !== undefined && this.members().some(({ run }) => run === known)) return known;
+    if (known !== undefined && this.gateways().some(({ run }) => run === known)) return known;
     return (await this.elsewhere(terminalCode))?.run;
   }
 
@@ -211,7 +211,7 @@ export class ClusterPlace implements Place {
     const known = this.#works.get(work);
     if (known?.run === this.run) return true;
     const isFresh = known !== undefined && clock.monotonicMs() - known.askedMs < askAgainMs;
-    if (isFresh && this.members().some(({ run }) => run === known.run)) return false;
+    if (isFresh && this.gateways().some(({ run }) => run === known.run)) return false;
     const holder = await this.#holdings.takeWork(work).catch(() => undefined);
     if (holder === undefined) this.#works.delete(work);
     else this.#works.set(work, { run: holder, askedMs: clock.monotonicMs() });
@@ -236,23 +236,23 @@ export class ClusterPlace implements Place {
   }
 
   others(): readonly string[] {
-    return this.members().flatMap(({ run }) => (run === this.run ? [] : [run]));
+    return this.gateways().flatMap(({ run }) => (run === this.run ? [] : [run]));
   }
 
   seen(): readonly GatewaySeen[] {
-    return this.members().map(({ run, name, lane, leaving, aheadMs, sessions, file }) => {
-      return { run, name, lane, leaving, aheadMs, sessions, differs: file !== this.#parts.member.file };
+    return this.gateways().map(({ run, name, lane, leaving, aheadMs, sessions, file }) => {
+      return { run, name, lane, leaving, aheadMs, sessions, differs: file !== this.#parts.own.file };
     });
   }
 
   /** Returns the gateways that live, as the database has last said. */
-  members(): readonly SeenMember[] {
-    return this.#beats.view?.members ?? [];
+  gateways(): readonly LivingGateway[] {
+    return this.#beats.view?.gateways ?? [];
   }
 
   /** Sends boxes to other homes from now on. */
   async beginToLeave(): Promise<void> {
-    await this.#parts.membership.beginToLeave(this.run).catch(() => undefined);
+    await this.#parts.rows.beginToLeave(this.run).catch(() => undefined);
   }
 
   async close(): Promise<void> {

@@ -11,7 +11,7 @@ import { nameOf } from '../store/engines/postgres-session.ts';
 import { ClusterPlace } from './cluster-place.ts';
 import { DatabaseSession } from './database-session.ts';
 import { fileDigest, mustBeAlike, refuseUnlike } from './differences.ts';
-import { Membership } from './membership.ts';
+import { GatewayRows } from './gateway-rows.ts';
 import { applicationOf, CHANNEL, channelOf } from './tables.ts';
 
 const SECRET_BYTES = 32;
@@ -35,7 +35,7 @@ export async function joinCluster(config: ClusterConfig, deps: GatewayDeps, open
   const sessions = {
     // The row of this run is made over this session, so it begins without a greeting.
     // A new connection may lead to another server, where nobody was seen lately.
-    beats: new DatabaseSession({ ...to, onOpened: () => membership.forgetSilence() }),
+    beats: new DatabaseSession({ ...to, onOpened: () => rows.forgetSilence() }),
     leases: new DatabaseSession({ ...to, greeting }),
     voice: new DatabaseSession({
       ...to,
@@ -50,19 +50,19 @@ export async function joinCluster(config: ClusterConfig, deps: GatewayDeps, open
     await place?.close();
     await sessions.leases.close();
     await sessions.voice.close();
-    await membership.leave(run).catch(() => undefined);
+    await rows.leave(run).catch(() => undefined);
     await sessions.beats.close();
     names.close();
   });
-  const membership = new Membership(sessions.beats, databaseUrl, systemClock);
+  const rows = new GatewayRows(sessions.beats, databaseUrl, systemClock);
   try {
-    const { secret, generation } = await membership.setUp(random.secret(SECRET_BYTES));
-    const member = { run, name: config.cluster.name, file: fileDigest(config), alike: await mustBeAlike(config) };
-    refuseUnlike(member, await membership.view());
-    const lane = await membership.enter(member);
+    const { secret, generation } = await rows.setUp(random.secret(SECRET_BYTES));
+    const own = { run, name: config.cluster.name, file: fileDigest(config), alike: await mustBeAlike(config) };
+    refuseUnlike(own, await rows.view());
+    const lane = await rows.enter(own);
     const vaultKey = createHash('sha256').update(`paybox registry key\n${secret}`).digest();
     const time = new DatabaseClock(clock, deps.log);
-    const parts = { member, lane, generation, vaultKey, time, membership, sessions };
+    const parts = { own, lane, generation, vaultKey, time, rows, sessions };
     place = new ClusterPlace(parts, deps);
     await place.enter();
     const here = place;

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { ConfigError } from '../../lib/errors.ts';
 import { vaultFileId } from '../common/vault.ts';
 import type { GatewayConfig } from '../config/config.ts';
-import type { Member, View } from './membership.ts';
+import type { GatewayRow, View } from './gateway-rows.ts';
 
 /** Returns a digest of the settings that all gateways should share: accounts, boxes, partners, tokens, times. */
 export function fileDigest(config: GatewayConfig): string {
@@ -21,7 +21,7 @@ export function fileDigest(config: GatewayConfig): string {
 }
 
 /** Returns the settings that must be equal at all gateways, because any of them may answer any call. */
-export async function mustBeAlike(config: GatewayConfig): Promise<Member['alike']> {
+export async function mustBeAlike(config: GatewayConfig): Promise<GatewayRow['alike']> {
   const { basePath, mode, sandbox, confirm, confirmTimeoutMs, dataDir, databaseUrl = '' } = config;
   return {
     basePath,
@@ -36,18 +36,18 @@ export async function mustBeAlike(config: GatewayConfig): Promise<Member['alike'
 }
 
 /** Throws ConfigError when another gateway has another value of such a setting. */
-export function refuseUnlike(member: Member, { members }: View): void {
-  for (const { name, alike } of members) {
-    for (const [key, value] of name === member.name ? [] : Object.entries(alike)) {
-      const own = member.alike[key];
-      if (own === undefined || own === value) continue;
-      const what = `${key}: expected ${value}, as the gateway ${name} has it, not ${own}`;
+export function refuseUnlike(own: GatewayRow, { gateways }: View): void {
+  for (const { name, alike } of gateways) {
+    for (const [key, value] of name === own.name ? [] : Object.entries(alike)) {
+      const here = own.alike[key];
+      if (here === undefined || here === value) continue;
+      const what = `${key}: expected ${value}, as the gateway ${name} has it, not ${here}`;
       throw new ConfigError(what, 'all gateways of a database have it alike; to change it, stop them all first');
     }
   }
 }
 
 /** Returns the names of gateways whose configuration differs. The file of the one that started last is in force. */
-export function differing(member: Member, { members }: View): string[] {
-  return members.filter(({ file }) => file !== member.file).map(({ name }) => name);
+export function differing(own: GatewayRow, { gateways }: View): string[] {
+  return gateways.filter(({ file }) => file !== own.file).map(({ name }) => name);
 }

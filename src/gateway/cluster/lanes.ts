@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto';
 import type { Clock } from '../../lib/clock.ts';
 import type { Lanes } from '../common/place.ts';
-import type { SeenMember, View } from './membership.ts';
+import type { LivingGateway, View } from './gateway-rows.ts';
 
 /** The lane in which every box begins. No gateway has its home there. */
 export const FIRST_LANE = 0;
@@ -18,7 +18,7 @@ export class ClusterLanes implements Lanes {
   #isServed: () => boolean = () => false;
   #servedAtMs = Number.NEGATIVE_INFINITY;
   #servedSinceMs = Number.NEGATIVE_INFINITY;
-  #homes: readonly SeenMember[] = [];
+  #homes: readonly LivingGateway[] = [];
   #lanes: readonly number[];
   #doors: readonly number[] = [];
 
@@ -71,17 +71,17 @@ export class ClusterLanes implements Lanes {
    * Returns the lanes that need a door which this gateway can open: the first one, and those that no gateway serves. A
    * gateway that is not at the broker can open none.
    */
-  toOpen({ members, lanes }: View): number[] {
+  toOpen({ gateways, lanes }: View): number[] {
     if (!this.isServed) return [];
     const isAlone = this.#clock.monotonicMs() - this.#servedSinceMs >= ALONE_MS;
-    const served = new Set(members.filter((it) => it.served).map(({ lane }) => lane));
+    const served = new Set(gateways.filter((it) => it.served).map(({ lane }) => lane));
     const without = lanes.filter((it) => !served.has(it));
     return [FIRST_LANE, ...without.filter((it) => isAlone || this.#doors.includes(it))];
   }
 
   /** Stores the gateways that live, and the doors of this one. */
-  see({ members, lanes }: View, doors: readonly number[]): void {
-    const serving = members.filter(({ served }) => served);
+  see({ gateways, lanes }: View, doors: readonly number[]): void {
+    const serving = gateways.filter(({ served }) => served);
     const staying = serving.filter(({ leaving }) => !leaving);
     // Where all leave, boxes stay where they are.
     const homes = staying.length > 0 ? staying : serving;

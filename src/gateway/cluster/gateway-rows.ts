@@ -19,7 +19,7 @@ const BURY_LOOKS_MAX = 40;
 const HAS_ENDED = `(seen_at < clock_timestamp() - interval '${ENDED_MS} ms' and not exists (${sessionsOf('run')}))`;
 
 /** A gateway as it describes itself to the others. */
-export interface Member {
+export interface GatewayRow {
   run: string;
   name: string;
   /** A digest of the settings that all gateways should share. */
@@ -29,7 +29,7 @@ export interface Member {
 }
 
 /** A gateway as the others see it. */
-export interface SeenMember extends Member {
+export interface LivingGateway extends GatewayRow {
   lane: number;
   /** True if it ends soon: no box has its home there any more. */
   leaving: boolean;
@@ -43,9 +43,9 @@ export interface SeenMember extends Member {
 
 /** The gateways of a database at one moment. */
 export interface View {
-  members: readonly SeenMember[];
+  gateways: readonly LivingGateway[];
   /** The gateways that were not seen for too long. */
-  gone: readonly Member[];
+  gone: readonly GatewayRow[];
   /** The lanes of all names that have ever joined, in order. */
   lanes: readonly number[];
 }
@@ -58,7 +58,7 @@ export interface ClusterSettings {
   generation: string;
 }
 
-interface MemberRow extends SeenMember {
+interface ReadRow extends LivingGateway {
   gone: boolean;
   silentMs: number;
   hasEnded: boolean;
@@ -66,7 +66,7 @@ interface MemberRow extends SeenMember {
 }
 
 /** Reads and writes the rows that say which gateways live. */
-export class Membership {
+export class GatewayRows {
   readonly #database: DatabaseSession;
   readonly #databaseUrl: string;
   readonly #clock: Clock;
@@ -95,7 +95,7 @@ export class Membership {
    * Inserts the row of this run. An earlier run of this name is waited for, and buried once it is gone. Throws
    * ConfigError if it lives. Returns the lane of the name.
    */
-  async enter({ run, name, file, alike }: Member): Promise<number> {
+  async enter({ run, name, file, alike }: GatewayRow): Promise<number> {
     const lane = await this.#laneOf(name);
     for (let look = 0; look < NAME_LOOKS_MAX; look += 1) {
       const entered = await this.#database.query(
@@ -154,7 +154,7 @@ export class Membership {
    * the database nobody has spoken yet.
    */
   async view(): Promise<View> {
-    const { rows } = await this.#database.query<MemberRow>(
+    const { rows } = await this.#database.query<ReadRow>(
       `select run, name, lane, gone, leaving, served, file, alike, ahead_ms as "aheadMs", sessions,
          seen_at::text as "seenAt", ${HAS_ENDED} as "hasEnded", (extract(epoch from clock_timestamp() - seen_at) * 1000)::float8 as "silentMs"
          from cluster.gateways join cluster.lanes using (name) order by name`,
@@ -162,13 +162,13 @@ export class Membership {
     const lanes = await this.#database.query<{ lane: number }>('select lane from cluster.lanes order by lane');
     this.#note(rows);
     return {
-      members: rows.filter((it) => !this.#isGone(it)),
+      gateways: rows.filter((it) => !this.#isGone(it)),
       gone: rows.filter((it) => this.#isGone(it)),
       lanes: lanes.rows.map(({ lane }) => lane),
     };
   }
 
-  #note(rows: readonly MemberRow[]): void {
+  #note(rows: readonly ReadRow[]): void {
     const nowMs = this.#clock.monotonicMs();
     const noted = rows.map(({ run, seenAt }) => {
       const last = this.#lastSeen.get(run);
@@ -178,7 +178,7 @@ export class Membership {
     this.#lastSeen = new Map(noted);
   }
 
-  #isGone({ run, gone, silentMs, hasEnded }: MemberRow): boolean {
+  #isGone({ run, gone, silentMs, hasEnded }: ReadRow): boolean {
     const nowMs = this.#clock.monotonicMs();
     const { changedMs, hasChanged } = this.#lastSeen.get(run) ?? { changedMs: nowMs, hasChanged: false };
     const silentMaxMs = hasEnded && hasChanged ? ENDED_MS : GONE_MS;
