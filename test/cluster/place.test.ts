@@ -1,7 +1,7 @@
 import { expect, it, onTestFinished } from 'vitest';
 import { joinCluster } from '../../src/gateway/cluster/cluster.ts';
 import { DatabaseSession } from '../../src/gateway/cluster/database-session.ts';
-import { Membership } from '../../src/gateway/cluster/membership.ts';
+import { GatewayRows } from '../../src/gateway/cluster/gateway-rows.ts';
 import { applicationOf, ENDED_MS, GONE_MS } from '../../src/gateway/cluster/tables.ts';
 import { OpenParts } from '../../src/gateway/common/open-parts.ts';
 import type { Hearing, Place } from '../../src/gateway/common/place.ts';
@@ -156,12 +156,12 @@ it('SHA-5 a run whose process has ended is gone sooner than one that is only sil
   });
   await open.query('select 1');
   let nowMs = 0;
-  const membership = new Membership(own, url, { ...systemClock, monotonicMs: () => nowMs });
+  const gatewayRows = new GatewayRows(own, url, { ...systemClock, monotonicMs: () => nowMs });
   const seenBefore = async (ms: number) => {
     const seen = `clock_timestamp() - interval '${ms} ms'`;
     await rows.query(`update cluster.gateways set seen_at = ${seen} where name in ('ended', 'silent')`);
   };
-  const gone = async () => (await membership.view()).gone.map(({ name }) => name);
+  const gone = async () => (await gatewayRows.view()).gone.map(({ name }) => name);
   await rows.query(
     `insert into cluster.lanes select lane, name, now() from (values (7, 'ended'), (8, 'silent')) as t (lane, name)`,
   );
@@ -177,11 +177,11 @@ it('SHA-5 a run whose process has ended is gone sooner than one that is only sil
   expect(await gone()).toEqual([]);
   nowMs += ENDED_MS + 1;
   expect(await gone()).toEqual(['ended']);
-  expect([await membership.bury('ended'), await membership.bury('silent')]).toEqual([true, false]);
+  expect([await gatewayRows.bury('ended'), await gatewayRows.bury('silent')]).toEqual([true, false]);
   await seenBefore(3_000);
   expect(await gone()).toEqual([]);
   nowMs += GONE_MS + 1;
   expect(await gone()).toEqual(['silent']);
-  expect(await membership.bury('silent')).toBe(true);
+  expect(await gatewayRows.bury('silent')).toBe(true);
   expect(place.others()).toEqual([]);
 });
