@@ -223,9 +223,15 @@ export class ClusterWorld {
     await running?.ended;
   }
 
-  /** Has a gateway that was killed started again. */
-  restart(gateway: number): void {
+  /** Has a gateway that was killed started again, as often as a start fails. Settles once it runs. */
+  async restart(gateway: number): Promise<void> {
     this.#down.delete(gateway);
+    await eventually('a gateway to run again', () => this.#runs(gateway), SETTLE_MS);
+  }
+
+  #runs(gateway: number): boolean {
+    const { exitCode = null, signalCode = null } = this.gateways[gateway]?.running.child ?? {};
+    return exitCode === null && signalCode === null;
   }
 
   signal(gateway: number, signal: NodeJS.Signals): void {
@@ -285,8 +291,7 @@ export class ClusterWorld {
       await systemClock.sleep(REVIVE_MS, signal);
       await Promise.all(
         this.gateways.map(async (it, i) => {
-          const { exitCode, signalCode } = it.running.child;
-          if (signal.aborted || this.#down.has(i) || (exitCode === null && signalCode === null)) return;
+          if (signal.aborted || this.#down.has(i) || this.#runs(i)) return;
           try {
             this.gateways[i] = await it.again();
           } catch (error) {
