@@ -16,6 +16,7 @@ import { startPostgres } from '../support/postgres.ts';
 import { ClusterRows } from './rows.ts';
 
 const BOX = 'VVB000001';
+const ADMIN_TOKEN = newSecret(systemRandom);
 
 function sessionOf(sessionId: string) {
   const facts = {
@@ -33,11 +34,12 @@ async function database(): Promise<string> {
   return postgres.database();
 }
 
-async function join(databaseUrl: string, name: string) {
+async function join(databaseUrl: string, name: string, more: Record<string, unknown> = {}) {
   const config = parseGatewayConfig(
     {
       ...{ http: { port: 0 }, mqtt: { url: 'mqtt://127.0.0.1:1' }, dataDir: await temporaryFolder(), databaseUrl },
-      ...{ adminToken: newSecret(systemRandom), cluster: { name }, accounts: [], boxes: [], partners: [] },
+      ...{ adminToken: ADMIN_TOKEN, cluster: { name }, accounts: [], boxes: [], partners: [] },
+      ...more,
     },
     'test',
   ) as Parameters<typeof joinCluster>[0];
@@ -161,7 +163,7 @@ it('SHA-5 a run whose process has ended is gone sooner than one that is only sil
     const seen = `clock_timestamp() - interval '${ms} ms'`;
     await rows.query(`update cluster.gateways set seen_at = ${seen} where name in ('ended', 'silent')`);
   };
-  const gone = async () => (await gatewayRows.view()).gone.map(({ name }) => name);
+  const gone = async () => (await gatewayRows.view('')).gone.map(({ name }) => name);
   await rows.query(
     `insert into cluster.lanes select lane, name, now() from (values (7, 'ended'), (8, 'silent')) as t (lane, name)`,
   );
@@ -184,4 +186,29 @@ it('SHA-5 a run whose process has ended is gone sooner than one that is only sil
   expect(await gone()).toEqual(['silent']);
   expect(await gatewayRows.bury('silent')).toBe(true);
   expect(place.others()).toEqual([]);
+});
+
+it('a gateway names the keys at which the file of another one differs, and no value', async () => {
+  const url = await database();
+  const a = await join(url, 'a');
+  const apart = {
+    adminToken: newSecret(systemRandom),
+    qrLifetimeSeconds: 120,
+    virtualAccounts: { '7770010002': '7770010003' },
+  };
+  const b = await join(url, 'b', apart);
+  const keys = Object.keys(apart);
+  const differences = () => a.place.seen()?.map(({ name, differs }) => ({ name, differs }));
+  await eventually('both to be seen', () => differences()?.length === 2);
+  expect(differences()).toEqual([
+    { name: 'a', differs: [] },
+    { name: 'b', differs: keys },
+  ]);
+  expect(b.place.seen()?.map(({ differs }) => differs)).toEqual([keys, []]);
+  const logged = () => a.lines.filter(({ event }) => event === 'gateways-mismatched');
+  await eventually('a line', () => logged().length > 0);
+  expect(logged().map(({ reason }) => reason)).toEqual([`the file of gateway b differs: ${keys.join(', ')}`]);
+  const rows = await new ClusterRows(url).query('select * from cluster.gateways');
+  const told = JSON.stringify([rows, a.lines, b.lines]);
+  for (const value of [ADMIN_TOKEN, apart.adminToken, '7770010002', '7770010003']) expect(told).not.toContain(value);
 });

@@ -26,7 +26,7 @@ it.skipIf(missing)(`says which gateways share a database, and which has another 
   await cluster.whole([...cluster.gateways, other]);
   expect(await found()).toMatchObject({
     result: 'warning',
-    found: expect.stringMatching(new RegExp(`3 gateways.*${other.name}`)),
+    found: expect.stringMatching(new RegExp(`3 gateways.*${other.name} \\(qrLifetimeSeconds\\)`)),
     fix: expect.stringContaining('same file'),
   });
 });

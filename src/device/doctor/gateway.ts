@@ -44,7 +44,7 @@ const about = z.object({ mode: z.enum(['sandbox', 'live']), lastBackupAt: z.iso.
 const health = z.object({
   reason: z.string().optional(),
   cluster: z.object({
-    gateways: z.array(z.object({ name: z.string(), aheadMs: z.number().nullable(), differs: z.boolean() })),
+    gateways: z.array(z.object({ name: z.string(), aheadMs: z.number().nullable(), differs: z.array(z.string()) })),
   }),
 });
 const heardSources = z.array(
@@ -160,7 +160,9 @@ async function clusterFinding(config: CheckedGateway): Promise<Finding> {
     const clocks = wrong.map(({ name, aheadMs }) => skewOf(name, aheadMs ?? 0));
     return warning(clocks.join('; '), 'let NTP set the clocks of all machines');
   }
-  const others = gateways.filter(({ differs }) => differs).map(({ name }) => name);
+  const others = gateways.flatMap(({ name, differs }) =>
+    differs.length === 0 ? [] : `${name} (${differs.join(', ')})`,
+  );
   if (others.length === 0) return well(check, found);
   const fix = 'give all gateways the same file but for cluster.name, dataDir and ports, then restart them';
   return warning(`other files at ${others.join(', ')}`, fix);

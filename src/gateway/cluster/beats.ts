@@ -2,7 +2,7 @@ import type { Clock } from '../../lib/clock.ts';
 import { reasonOf, systemCodeOf } from '../../lib/errors.ts';
 import type { Logger } from '../../lib/log.ts';
 import type { DatabaseClock } from '../store/engines/database-clock.ts';
-import { differing } from './differences.ts';
+import { differingKeys } from './differences.ts';
 import type { GatewayRow, GatewayRows, View } from './gateway-rows.ts';
 import { GONE_MS, RUN_GONE } from './tables.ts';
 
@@ -81,7 +81,7 @@ export class Beats {
   async #beat(): Promise<void> {
     const { own, rows, time, state, seen, superseded } = this.#deps;
     if (!(await rows.beSeen(own.run, state(), time))) return superseded();
-    const view = await rows.view();
+    const view = await rows.view(own.file);
     this.view = view;
     this.#tellDifferences(view);
     await seen(view);
@@ -101,12 +101,16 @@ export class Beats {
     this.#burying.delete(run);
   }
 
-  /** Logs each difference between gateways once. An admin has to correct it. */
+  /**
+   * Logs each difference between gateways once, and never a value. An admin has to correct it. The file of the gateway
+   * that started last is in force.
+   */
   #tellDifferences(view: View): void {
-    const told = differing(this.#deps.own, view).map(
-      (name) => `gateway ${name} has other accounts, boxes, partners or settings in its file`,
+    const { own, log } = this.#deps;
+    const told = view.gateways.flatMap(({ name, file }) =>
+      file === null ? [] : `the file of gateway ${name} differs: ${differingKeys(own.file, file).join(', ')}`,
     );
-    for (const reason of told) if (!this.#told.includes(reason)) this.#deps.log.warn('gateways-mismatched', { reason });
+    for (const reason of told) if (!this.#told.includes(reason)) log.warn('gateways-mismatched', { reason });
     this.#told = told;
   }
 }

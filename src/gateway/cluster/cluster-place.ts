@@ -16,6 +16,7 @@ import type { DatabaseClock } from '../store/engines/database-clock.ts';
 import type { StoreSharing } from '../store/engines/store-sharing.ts';
 import { Beats } from './beats.ts';
 import type { DatabaseSession } from './database-session.ts';
+import { differingKeys } from './differences.ts';
 import type { GatewayRow, GatewayRows, LivingGateway, View } from './gateway-rows.ts';
 import { type Claimed, Holdings } from './holdings.ts';
 import { KnownHolders } from './known-holders.ts';
@@ -241,7 +242,8 @@ export class ClusterPlace implements Place {
 
   seen(): readonly GatewaySeen[] {
     return this.gateways().map(({ run, name, lane, leaving, aheadMs, sessions, file }) => {
-      return { run, name, lane, leaving, aheadMs, sessions, differs: file !== this.#parts.own.file };
+      const differs = file === null ? [] : differingKeys(this.#parts.own.file, file);
+      return { run, name, lane, leaving, aheadMs, sessions, differs };
     });
   }
 

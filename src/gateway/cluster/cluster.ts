@@ -58,7 +58,7 @@ export async function joinCluster(config: ClusterConfig, deps: GatewayDeps, open
   try {
     const { secret, generation } = await rows.setUp(random.secret(SECRET_BYTES));
     const own = { run, name: config.cluster.name, file: fileDigest(config), alike: await mustBeAlike(config) };
-    refuseUnlike(own, await rows.view());
+    refuseUnlike(own, await rows.view(own.file));
     const lane = await rows.enter(own);
     const vaultKey = createHash('sha256').update(`paybox registry key\n${secret}`).digest();
     const time = new DatabaseClock(clock, deps.log);

@@ -4,7 +4,10 @@ import { vaultFileId } from '../common/vault.ts';
 import type { GatewayConfig } from '../config/config.ts';
 import type { GatewayRow, View } from './gateway-rows.ts';
 
-/** Returns a digest of the settings that all gateways should share: accounts, boxes, partners, tokens, times. */
+/** A digest of this length shows whether a setting differs. It is too short to find out the password that is in it. */
+const DIGEST_CHARS = 3;
+
+/** Returns digests of the settings that all gateways should share, by their keys: accounts, boxes, partners, times. */
 export function fileDigest(config: GatewayConfig): string {
   // Addresses, ports and folders may differ between gateways.
   const {
@@ -15,9 +18,19 @@ export function fileDigest(config: GatewayConfig): string {
     mqtt: _mqtt,
     ...shared
   } = config;
-  return createHash('sha256')
-    .update(JSON.stringify(Object.entries(shared).sort()))
-    .digest('base64url');
+  return Object.entries(shared)
+    .flatMap(([key, value]) => settingsOf(key, value))
+    .map(([key, value]) => `${key}=${createHash('sha256').update(value).digest('base64url').slice(0, DIGEST_CHARS)}`)
+    .sort()
+    .join(' ');
+}
+
+/** Returns a setting, or those below it, as text. A setting that is left out has none. */
+function settingsOf(key: string, value: unknown): [key: string, text: string][] {
+  if (value === undefined) return [];
+  const isGroup = typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof Map);
+  if (isGroup) return Object.entries(value).flatMap(([name, it]) => settingsOf(`${key}.${name}`, it));
+  return [[key, JSON.stringify(value, (_key, it: unknown) => (it instanceof Map ? [...it] : it))]];
 }
 
 /** Returns the settings that must be equal at all gateways, because any of them may answer any call. */
@@ -47,7 +60,9 @@ export function refuseUnlike(own: GatewayRow, { gateways }: View): void {
   }
 }
 
-/** Returns the names of gateways whose configuration differs. The file of the one that started last is in force. */
-export function differing(own: GatewayRow, { gateways }: View): string[] {
-  return gateways.filter(({ file }) => file !== own.file).map(({ name }) => name);
+/** Returns the keys of the settings that differ between two files, by what `fileDigest` has returned for each. */
+export function differingKeys(one: string, other: string): string[] {
+  const [ours, theirs] = [new Set(one.split(' ')), new Set(other.split(' '))];
+  const apart = [...ours, ...theirs].filter((it) => !ours.has(it) || !theirs.has(it));
+  return [...new Set(apart.map((it) => it.replace(/=.*/, '')))].sort();
 }

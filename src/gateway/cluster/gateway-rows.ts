@@ -22,14 +22,16 @@ const HAS_ENDED = `(seen_at < clock_timestamp() - interval '${ENDED_MS} ms' and 
 export interface GatewayRow {
   run: string;
   name: string;
-  /** A digest of the settings that all gateways should share. */
+  /** Digests of the settings that all gateways should share. */
   file: string;
   /** The settings that must be equal at all gateways. A gateway with another value does not join. */
   alike: Readonly<Record<string, string>>;
 }
 
 /** A gateway as the others see it. */
-export interface LivingGateway extends GatewayRow {
+export interface LivingGateway extends Omit<GatewayRow, 'file'> {
+  /** Null if it is as that of whoever asks: what is equal need not be sent at each beat. */
+  file: string | null;
   lane: number;
   /** True if it ends soon: no box has its home there any more. */
   leaving: boolean;
@@ -45,7 +47,7 @@ export interface LivingGateway extends GatewayRow {
 export interface View {
   gateways: readonly LivingGateway[];
   /** The gateways that were not seen for too long. */
-  gone: readonly GatewayRow[];
+  gone: readonly LivingGateway[];
   /** The lanes of all names that have ever joined, in order. */
   lanes: readonly number[];
 }
@@ -104,7 +106,7 @@ export class GatewayRows {
         [run, name, file, alike],
       );
       if (entered.rowCount === 1) return lane;
-      const earlier = (await this.view()).gone.find((it) => it.name === name);
+      const earlier = (await this.view(file)).gone.find((it) => it.name === name);
       if (earlier === undefined) await this.#clock.sleep(NAME_LOOK_MS);
       else await this.bury(earlier.run);
     }
@@ -153,11 +155,12 @@ export class GatewayRows {
    * because the first may be set. One that spoke, and has no session any more, is gone after `ENDED_MS`. After a loss of
    * the database nobody has spoken yet.
    */
-  async view(): Promise<View> {
+  async view(ownFile: string): Promise<View> {
     const { rows } = await this.#database.query<ReadRow>(
-      `select run, name, lane, gone, leaving, served, file, alike, ahead_ms as "aheadMs", sessions,
+      `select run, name, lane, gone, leaving, served, nullif(file, $1) as file, alike, ahead_ms as "aheadMs", sessions,
          seen_at::text as "seenAt", ${HAS_ENDED} as "hasEnded", (extract(epoch from clock_timestamp() - seen_at) * 1000)::float8 as "silentMs"
          from cluster.gateways join cluster.lanes using (name) order by name`,
+      [ownFile],
     );
     const lanes = await this.#database.query<{ lane: number }>('select lane from cluster.lanes order by lane');
     this.#note(rows);

@@ -93,8 +93,8 @@ export interface GatewaySeen {
   aheadMs: number | null;
   /** The number of box sessions that it holds. */
   sessions: number;
-  /** True if its configuration has another content than that of this gateway. */
-  differs: boolean;
+  /** The keys at which its configuration differs from that of this gateway. */
+  differs: readonly string[];
 }
 
 /** The lanes of a database: each gateway has topics of its own at the broker, numbered by its lane (clause SHA-1). */

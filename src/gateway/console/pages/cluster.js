@@ -18,7 +18,11 @@ export function cluster(seen) {
   const stateOf = ({ name, leaving }) =>
     leaving ? pill('leaving', 'wait') : name === seen.name ? pill('this one', 'live') : pill('there', 'good');
   const rows = seen.gateways.map((it) => ({
-    cells: [it.name, stack(stateOf(it), it.differs ? 'its file differs' : ''), String(it.sessions)],
+    cells: [
+      it.name,
+      stack(stateOf(it), it.differs.length > 0 ? `its file differs: ${it.differs.join(', ')}` : ''),
+      String(it.sessions),
+    ],
   }));
   return [table(COLUMNS, rows, 'The database does not answer.')];
 }
