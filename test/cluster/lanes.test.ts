@@ -85,3 +85,20 @@ it('SHA-5 BOX-HTTP-2 a box over HTTP has its stream at one gateway, and posts at
   expect(refused).toContain('HTTP 409');
   expect([a, b].flatMap((it) => it.logged('message-refused'))).toEqual([]);
 });
+
+it('ERR-8 SHA-4 a box whose hello has texts that no database can hold is served, and others see it', async () => {
+  const { start } = await cluster();
+  const [a, b] = [await start('a'), await start('b')];
+  const box = await connectFakeBox({ gateway: a, identity: BOX1, transport: 'http', hello: false });
+  const version = { agentVersion: '1\0', display: 'a\ud800b', shownPushId: null };
+  await box.send({ type: 'hello', terminalCode: BOX1.terminalCode, serialNumber: BOX1.serialNumber, ...version });
+  await box.next('welcome');
+  const viewAt = async ({ origin }: TestGateway) => {
+    const answer = await fetch(`${origin}/_mock/boxes`, { headers: { authorization: `Bearer ${adminToken}` } });
+    const boxes = (await answer.json()) as { terminalCode: string }[];
+    return boxes.find((it) => it.terminalCode === BOX1.terminalCode);
+  };
+  const seen = { online: true, agentVersion: '1\\u0000', display: 'a\\ud800b' };
+  expect(await viewAt(a)).toMatchObject(seen);
+  expect(await viewAt(b)).toMatchObject(seen);
+});

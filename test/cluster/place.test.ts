@@ -89,6 +89,15 @@ it('SHA-4 a box belongs to the gateway that has claimed it last, and work to the
   expect(b.place.others()).toEqual([]);
 });
 
+it('SHA-4 a claim with a text that the database refuses fails none of those that come with it', async () => {
+  const { place } = await join(await database(), 'a');
+  const claims = ['one', 'two', 'thr\0ee', 'four'].map((display, i) =>
+    place.claim({ ...sessionOf('s'), terminalCode: `VVB${i}`, display }),
+  );
+  const claimed = await Promise.allSettled(claims);
+  expect(claimed.map(({ status }) => status)).toEqual(['fulfilled', 'fulfilled', 'rejected', 'fulfilled']);
+});
+
 it('SHA-4 a box that leaves while the database refuses is given up once the database takes that', async () => {
   const url = await database();
   const [a, b] = [await join(url, 'a'), await join(url, 'b')];

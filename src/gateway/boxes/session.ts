@@ -1,3 +1,4 @@
+import { storable } from '../../lib/text.ts';
 import { CODES } from '../../protocol/codes.ts';
 import { LIMITS } from '../../protocol/fields.ts';
 import {
@@ -183,9 +184,10 @@ export class Session {
   }
 }
 
-/** Returns the session that a box begins by this hello. */
+/** Returns the session that a box begins by this hello, in texts that the database of several gateways can hold. */
 export function heldBy(hello: UpOf<'hello'>, { transport }: BoxConnection, { clock }: World): HeldSession {
-  const { terminalCode, sessionId, serialNumber, agentVersion, display } = hello;
+  const { terminalCode, sessionId, serialNumber } = hello;
+  const [agentVersion, display] = [storable(hello.agentVersion), storable(hello.display)];
   return { terminalCode, sessionId, serialNumber, agentVersion, display, transport, sinceMs: clock.wallMs() };
 }
 

@@ -1,3 +1,7 @@
+import pg from 'pg';
+
+/** The class of SQLSTATEs with which PostgreSQL refuses a value, such as a text with NUL. */
+const DATA_EXCEPTION = '22';
 /** One statement gets at most this many items. */
 const AT_ONCE_MAX = 500;
 
@@ -22,7 +26,7 @@ export class Gathered<Item, Result> {
     this.#run = run;
   }
 
-  /** Rejects with the error of `run`. */
+  /** Rejects with the error of `run`. An item with a value that the database refuses fails no other item. */
   ask(item: Item): Promise<Result> {
     return new Promise((resolve, reject) => {
       this.#waiting.push({ item, resolve, reject });
@@ -32,16 +36,19 @@ export class Gathered<Item, Result> {
 
   async #runAll(): Promise<void> {
     this.#isRunning = true;
-    while (this.#waiting.length > 0) {
-      const taken = this.#take();
-      try {
-        const results = await this.#run(taken.map(({ item }) => item));
-        for (const [i, { resolve }] of taken.entries()) resolve(results[i] as Result);
-      } catch (error) {
-        for (const { reject } of taken) reject(error);
-      }
-    }
+    while (this.#waiting.length > 0) await this.#runThese(this.#take());
     this.#isRunning = false;
+  }
+
+  async #runThese(taken: readonly Waiting<Item, Result>[]): Promise<void> {
+    try {
+      const results = await this.#run(taken.map(({ item }) => item));
+      for (const [i, { resolve }] of taken.entries()) resolve(results[i] as Result);
+    } catch (error) {
+      // The server does not say which item it refuses. So each is tried by itself, and only that one fails.
+      if (taken.length > 1 && isOfAValue(error)) for (const it of taken) await this.#runThese([it]);
+      else for (const { reject } of taken) reject(error);
+    }
   }
 
   #take() {
@@ -57,4 +64,8 @@ export class Gathered<Item, Result> {
     this.#waiting = left;
     return taken;
   }
+}
+
+function isOfAValue(error: unknown): boolean {
+  return error instanceof pg.DatabaseError && error.code?.startsWith(DATA_EXCEPTION) === true;
 }
