@@ -25,6 +25,8 @@ describe.skipIf(missing)(`a gateway that was frozen${note}`, () => {
       return answer.status;
     };
     expect(await ordersAt('2000000001')).toBe(201);
+    const ready = async () => (await fetch(new URL('/readyz', sleeper.at.consoleUrl))).status;
+    expect(await ready()).toBe(200);
     sleeper.running.child.kill('SIGSTOP');
     // It has this call when it wakes.
     const late = ordersAt('2000000002').catch(() => 0);
@@ -32,6 +34,8 @@ describe.skipIf(missing)(`a gateway that was frozen${note}`, () => {
     expect(witness.log.filter(({ event }) => event === 'gateway-buried')).toMatchObject([{ run }]);
     expect(await generate(witness, cluster.accounts[0]?.bankAccount ?? '')).toBe(200);
     sleeper.running.child.kill('SIGCONT');
+    // A proxy that asks first leads no calls here.
+    expect(await ready().catch(() => 0)).not.toBe(200);
     const next = await eventually('a new run of it', async () => {
       const found = await cluster.rows.runOf('sleeper');
       return found !== undefined && found !== run ? found : undefined;

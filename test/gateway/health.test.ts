@@ -3,6 +3,7 @@ import { rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { Health } from '../../src/gateway/common/health.ts';
+import { placeAlone } from '../../src/gateway/common/place.ts';
 import type { DatabaseClock } from '../../src/gateway/store/engines/database-clock.ts';
 import { VirtualClock } from '../../src/lib/virtual-clock.ts';
 import { deviceDisk, fillDisk, memoryDisk, withoutDisks } from '../support/disk.ts';
@@ -114,7 +115,7 @@ describe('a health that is asked often', () => {
     };
     let isBrokerThere = true;
     const time = only<DatabaseClock>({ state: undefined });
-    const health = new Health(clock, { check }, time, () => isBrokerThere);
+    const health = new Health(clock, { check }, time, () => isBrokerThere, placeAlone('run'));
     const twice = [health.problem(), health.problem()];
     answers[0]?.resolve();
     expect(await Promise.all(twice)).toEqual([undefined, undefined]);

@@ -2,13 +2,17 @@ import { rename } from 'node:fs/promises';
 import Fastify from 'fastify';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { Health } from '../../src/gateway/common/health.ts';
+import { placeAlone } from '../../src/gateway/common/place.ts';
 import { Readiness } from '../../src/gateway/common/readiness.ts';
 import type { DatabaseClock } from '../../src/gateway/store/engines/database-clock.ts';
+import type { StoreSharing } from '../../src/gateway/store/engines/store-sharing.ts';
 import { VirtualClock } from '../../src/lib/virtual-clock.ts';
 import { eventually, temporaryFolder } from '../support/net.ts';
 import { testGateway } from './harness.ts';
 import { only } from './stage-records.ts';
 
+const ALONE = placeAlone('run');
+const SHARED = { ...ALONE, sharing: only<StoreSharing>({}) };
 const NO_CLOCK = only<DatabaseClock>({ state: undefined });
 const STOPPING = { status: 503, body: { status: 'failed', reason: 'it is stopping' } };
 
@@ -95,7 +99,7 @@ describe('whether a process takes calls', () => {
       return answer.promise;
     };
     let isBrokerThere = true;
-    const { readiness } = new Health(clock, { check }, NO_CLOCK, () => isBrokerThere);
+    const { readiness } = new Health(clock, { check }, NO_CLOCK, () => isBrokerThere, ALONE);
     // Nothing is known yet: the first answer is waited for.
     const first = readiness.problem();
     answers[0]?.resolve();
@@ -121,9 +125,19 @@ describe('whether a process takes calls', () => {
 
   it('STO-7 a gateway that reaches boxes at others takes calls without its broker, and its health says that it is away', async () => {
     const clock = new VirtualClock();
-    const health = new Health(clock, { check: async () => undefined }, NO_CLOCK, () => false, false);
+    const health = new Health(clock, { check: async () => undefined }, NO_CLOCK, () => false, SHARED);
     expect(await health.readiness.problem()).toBeUndefined();
     expect(await health.problem()).toBe('the MQTT broker is not connected');
+  });
+
+  it('STO-7 SHA-5 a gateway whose work others may have taken over takes no calls, although its store has just answered', async () => {
+    const clock = new VirtualClock();
+    let problem: string | undefined;
+    const place = { ...SHARED, problem: () => problem };
+    const { readiness } = new Health(clock, { check: async () => undefined }, NO_CLOCK, () => true, place);
+    expect(await readiness.problem()).toBeUndefined();
+    problem = 'it was not seen';
+    expect(await readiness.problem()).toBe('it was not seen');
   });
 
   it('readiness waits for the store again where a proxy asks rarely: the last answer is too old by then', async () => {
@@ -132,7 +146,7 @@ describe('whether a process takes calls', () => {
     const check = async () => {
       if (isBroken) throw new Error('the disk is out');
     };
-    const { readiness } = new Health(clock, { check }, NO_CLOCK, () => true);
+    const { readiness } = new Health(clock, { check }, NO_CLOCK, () => true, ALONE);
     expect(await readiness.problem()).toBeUndefined();
     isBroken = true;
     await clock.advance(7_001);
@@ -142,7 +156,7 @@ describe('whether a process takes calls', () => {
   it('readiness is answered at once while the store is slow, and refused once that has not answered for 5 s', async () => {
     const clock = new VirtualClock();
     let hanging: Promise<void> | undefined;
-    const { readiness } = new Health(clock, { check: async () => hanging }, NO_CLOCK, () => true);
+    const { readiness } = new Health(clock, { check: async () => hanging }, NO_CLOCK, () => true, ALONE);
     expect(await readiness.problem()).toBeUndefined();
     hanging = new Promise(() => undefined);
     const asked: (string | undefined)[] = [];
@@ -157,7 +171,7 @@ describe('whether a process takes calls', () => {
   it('readiness is refused after 2 s where nothing is known yet, and at once from then on', async () => {
     const clock = new VirtualClock();
     const check = () => new Promise<void>(() => undefined);
-    const health = new Health(clock, { check }, NO_CLOCK, () => true);
+    const health = new Health(clock, { check }, NO_CLOCK, () => true, ALONE);
     const hangs = 'the store does not answer within 2000 ms';
     const first = health.readiness.problem();
     await clock.advance(2_000);

@@ -34,6 +34,7 @@ export class Beats {
   #running: Promise<void> = Promise.resolve();
   #told: readonly string[] = [];
   readonly #burying = new Set<string>();
+  #seenAtMs = Number.NEGATIVE_INFINITY;
   /** The newest view. Undefined while the database does not answer. */
   view: View | undefined;
 
@@ -52,26 +53,28 @@ export class Beats {
     await this.#running;
   }
 
+  /** Whether this run was seen so lately that nobody buries it. One that was frozen knows this before it asks. */
+  get isSeen(): boolean {
+    return this.#deps.clock.monotonicMs() - this.#seenAtMs <= GONE_MS;
+  }
+
   async #run(): Promise<void> {
     const { clock, log, unseen, rows } = this.#deps;
-    let seenAtMs = clock.monotonicMs();
     let isUnseen = false;
     while (!this.#over.signal.aborted) {
       await clock.sleep(BEAT_MS, this.#over.signal);
       if (this.#over.signal.aborted) return;
-      const nowMs = clock.monotonicMs();
       // After the database was lost, or this process has slept, all others look gone until they were seen again.
-      if (nowMs - seenAtMs > GONE_MS) rows.forgetSilence();
+      if (!this.isSeen) rows.forgetSilence();
       try {
         await this.#beat();
-        seenAtMs = clock.monotonicMs();
         isUnseen = false;
       } catch (error) {
         if (systemCodeOf(error) === RUN_GONE) return this.#deps.superseded();
         if (this.view !== undefined) log.warn('cluster-database-lost', { reason: reasonOf(error) });
         this.view = undefined;
         rows.forgetSilence();
-        const unseenMs = clock.monotonicMs() - seenAtMs;
+        const unseenMs = clock.monotonicMs() - this.#seenAtMs;
         if (unseenMs > UNSEEN_MS && !isUnseen) unseen();
         isUnseen = unseenMs > UNSEEN_MS;
       }
@@ -79,8 +82,10 @@ export class Beats {
   }
 
   async #beat(): Promise<void> {
-    const { own, rows, time, state, seen, superseded } = this.#deps;
+    const { own, rows, time, state, seen, superseded, clock } = this.#deps;
+    const askedMs = clock.monotonicMs();
     if (!(await rows.beSeen(own.run, state(), time))) return superseded();
+    this.#seenAtMs = askedMs;
     const view = await rows.view(own.file);
     this.view = view;
     this.#tellDifferences(view);

@@ -23,13 +23,9 @@ import { KnownHolders } from './known-holders.ts';
 import { ClusterLanes } from './lanes.ts';
 import { SharedBudgets } from './login-budgets.ts';
 import { Newsstand } from './newsstand.ts';
-import { applicationOf, NEWS_ARRIVED } from './tables.ts';
+import { applicationOf, GONE_MS, NEWS_ARRIVED } from './tables.ts';
 import { Voice } from './voice.ts';
-
-/** A gateway asks again after this time who does some work of a run that lives, which keeps it until it ends. */
-const ASK_AGAIN_MS = 10_000;
-/** The same for a door, which a gateway may give up. */
-const ASK_AGAIN_FOR_DOOR_MS = 900;
+import { Works } from './works.ts';
 
 interface PlaceParts {
   own: GatewayRow;
@@ -57,10 +53,10 @@ export class ClusterPlace implements Place {
   readonly #news: Newsstand;
   readonly #holdings: Holdings;
   readonly #holders: KnownHolders;
-  /** The run that does each work, as far as this one knows. */
-  readonly #works = new Map<string, { run: string; askedMs: number }>();
+  readonly #works: Works;
   #hearing: Hearing | undefined;
   #sessions = 0;
+  #isGone = false;
 
   constructor(parts: PlaceParts, deps: GatewayDeps) {
     const { own, lane, generation, sessions, rows, time } = parts;
@@ -77,6 +73,7 @@ export class ClusterPlace implements Place {
     this.#voice = new Voice(run, sessions.voice, { clock, random, log });
     this.#news = new Newsstand(run, sessions.beats, log);
     this.#holdings = new Holdings(run, sessions.leases, superseded);
+    this.#works = new Works(run, this.#holdings, clock, () => this.gateways());
     this.#holders = new KnownHolders(clock);
     this.budgets = new SharedBudgets({
       clock,
@@ -99,6 +96,12 @@ export class ClusterPlace implements Place {
 
   get superseded(): Promise<PayboxError> {
     return this.#superseded.promise;
+  }
+
+  problem(): string | undefined {
+    if (this.#isGone) return 'other gateways have taken over the work of this one';
+    if (this.#beats.isSeen) return undefined;
+    return `the database does not answer, or this gateway was frozen: it was not seen for ${GONE_MS} ms`;
   }
 
   /** Makes the first beat, and begins to listen. */
@@ -204,19 +207,7 @@ export class ClusterPlace implements Place {
   }
 
   lease(work: string): Promise<boolean> {
-    return this.#lease(work, ASK_AGAIN_MS);
-  }
-
-  async #lease(work: string, askAgainMs: number): Promise<boolean> {
-    const { clock } = this.#deps;
-    const known = this.#works.get(work);
-    if (known?.run === this.run) return true;
-    const isFresh = known !== undefined && clock.monotonicMs() - known.askedMs < askAgainMs;
-    if (isFresh && this.gateways().some(({ run }) => run === known.run)) return false;
-    const holder = await this.#holdings.takeWork(work).catch(() => undefined);
-    if (holder === undefined) this.#works.delete(work);
-    else this.#works.set(work, { run: holder, askedMs: clock.monotonicMs() });
-    return holder === this.run;
+    return this.#works.lease(work);
   }
 
   tell(news: News): Promise<boolean> {
@@ -267,31 +258,13 @@ export class ClusterPlace implements Place {
     void this.#voice.keepHearing();
     await this.#news.read();
     await this.#news.flush();
-    this.lanes.see(view, await this.#doorsOf(view));
-  }
-
-  /**
-   * Takes the doors of lanes without a gateway, and gives up those of lanes that have one again. A gateway that is not
-   * at the broker gives up all.
-   */
-  async #doorsOf(view: View): Promise<number[]> {
-    const open = this.lanes.toOpen(view);
-    for (const lane of this.lanes.doors().filter((it) => !open.includes(it))) {
-      this.#works.delete(doorOf(lane));
-      await this.#holdings.giveUpWork(doorOf(lane));
-    }
-    const doors: number[] = [];
-    for (const lane of open) if (await this.#lease(doorOf(lane), ASK_AGAIN_FOR_DOOR_MS)) doors.push(lane);
-    return doors;
+    this.lanes.see(view, await this.#works.doors(this.lanes.doors(), this.lanes.toOpen(view)));
   }
 
   #supersede(): void {
+    this.#isGone = true;
     const what = 'other gateways have taken over the work of this one, because it did not answer';
     const fix = 'it has written nothing since; it begins again by itself';
     this.#superseded.resolve(new PayboxError('STORAGE_FAULT', `${what}: ${fix}`, { severity: 'fatal', fix }));
   }
-}
-
-function doorOf(lane: number): string {
-  return `door/${lane}`;
 }

@@ -1,6 +1,7 @@
 import { type Clock, withDeadline } from '../../lib/clock.ts';
 import { reasonOf } from '../../lib/errors.ts';
 import type { ClockState, DatabaseClock } from '../store/engines/database-clock.ts';
+import type { Place } from './place.ts';
 import { Readiness } from './readiness.ts';
 
 /** How long an answer of the store may take. */
@@ -29,7 +30,7 @@ export class Health {
   readonly #store: CheckedStore;
   readonly #time: DatabaseClock;
   readonly #isBrokerThere: () => boolean;
-  readonly #callsNeedBroker: boolean;
+  readonly #place: Pick<Place, 'sharing' | 'problem'>;
   #answer: { atMs: number; problem: Promise<string | undefined> } | undefined;
   /** The newest answer of the store. */
   #known: { atMs: number; problem: string | undefined } | undefined;
@@ -38,22 +39,19 @@ export class Health {
   /** Reports to a proxy whether the gateway accepts calls. */
   readonly readiness: Readiness;
 
-  /**
-   * `isBrokerThere` says whether the broker is connected; true without MQTT. `callsNeedBroker` is false for a gateway that
-   * reaches boxes at other gateways.
-   */
+  /** `isBrokerThere` says whether the broker is connected; true without MQTT. */
   constructor(
     clock: Clock,
     store: CheckedStore,
     time: DatabaseClock,
     isBrokerThere: () => boolean,
-    callsNeedBroker = true,
+    place: Pick<Place, 'sharing' | 'problem'>,
   ) {
     this.#clock = clock;
     this.#store = store;
     this.#time = time;
     this.#isBrokerThere = isBrokerThere;
-    this.#callsNeedBroker = callsNeedBroker;
+    this.#place = place;
     this.readiness = new Readiness(clock, () => this.#knownProblem());
   }
 
@@ -71,6 +69,8 @@ export class Health {
   }
 
   async #knownProblem(): Promise<string | undefined> {
+    const buried = this.#place.problem();
+    if (buried !== undefined) return buried;
     const nowMs = this.#clock.monotonicMs();
     const asked = this.#ask(this.#known?.problem === undefined ? GOOD_NEWS_KEPT_MS : ANSWER_KEPT_MS);
     const known = this.#known;
@@ -79,8 +79,9 @@ export class Health {
     return (isHanging ? noAnswerIn(SLOW_MS_MAX) : known.problem) ?? this.#callProblem();
   }
 
+  /** A gateway that shares its database reaches boxes at others. A proxy would cut all boxes over HTTP otherwise. */
   #callProblem(): string | undefined {
-    return this.#callsNeedBroker ? this.#brokerProblem() : undefined;
+    return this.#place.sharing === undefined ? this.#brokerProblem() : undefined;
   }
 
   #brokerProblem(): string | undefined {

@@ -135,6 +135,8 @@ export interface Place {
   /** Resolves with an error once others have taken over the work of this run. It must then end at once. */
   readonly superseded: Promise<PayboxError> | undefined;
 
+  /** Returns why others may have taken over the work of this run, so that it must take no calls. Undefined if they have not. */
+  problem(): string | undefined;
   /** Returns a clock whose calendar is the one of the database. */
   dated(machine: Clock): Clock;
   /** Begins to hear the others. */
@@ -212,6 +214,7 @@ export function placeAlone(run: string): Place {
     time: undefined,
     budgets: undefined,
     superseded: undefined,
+    problem: () => undefined,
     dated: (machine) => machine,
     begin: () => undefined,
     claim: async () => ({ before: undefined }),

@@ -34,9 +34,7 @@ export async function openDoors(
   const { hub, mqtt, dialect, everywhere } = boxes;
   const reached = { ...everywhere, isOnline: (terminalCode: string) => hub.online(terminalCode) };
   const access = await openAccess(world, stored, reached, money.sources.reload);
-  // A proxy would cut all boxes over HTTP when the broker is away for every gateway.
-  const callsNeedBroker = place.sharing === undefined;
-  const health = new Health(clock, store, time, () => mqtt?.isConnected() ?? true, callsNeedBroker);
+  const health = new Health(clock, store, time, () => mqtt?.isConnected() ?? true, place);
   // A gateway that closes first reports to its proxy that it accepts no more calls.
   opened.addFirst('readiness', () => health.readiness.stop());
   const app = openApp(world);
