@@ -53,7 +53,7 @@ export class Beats {
     await this.#running;
   }
 
-  /** Whether this run was seen so lately that nobody buries it. One that was frozen knows this before it asks. */
+  /** Returns whether this run was seen so lately that nobody buries it. One that was frozen knows this before it asks. */
   get isSeen(): boolean {
     return this.#deps.clock.monotonicMs() - this.#seenAtMs <= GONE_MS;
   }

@@ -18,14 +18,13 @@ import { Beats } from './beats.ts';
 import type { DatabaseSession } from './database-session.ts';
 import { differingKeys } from './differences.ts';
 import type { GatewayRow, GatewayRows, LivingGateway, View } from './gateway-rows.ts';
-import { type Claimed, Holdings } from './holdings.ts';
+import { type Claimed, Holdings, Works } from './holdings.ts';
 import { KnownHolders } from './known-holders.ts';
 import { ClusterLanes } from './lanes.ts';
 import { SharedBudgets } from './login-budgets.ts';
 import { Newsstand } from './newsstand.ts';
 import { applicationOf, GONE_MS, NEWS_ARRIVED } from './tables.ts';
 import { Voice } from './voice.ts';
-import { Works } from './works.ts';
 
 interface PlaceParts {
   own: GatewayRow;

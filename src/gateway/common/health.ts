@@ -79,8 +79,8 @@ export class Health {
     return (isHanging ? noAnswerIn(SLOW_MS_MAX) : known.problem) ?? this.#callProblem();
   }
 
-  /** A gateway that shares its database reaches boxes at others. A proxy would cut all boxes over HTTP otherwise. */
   #callProblem(): string | undefined {
+    // A gateway that shares its database reaches boxes at others. A proxy would cut all boxes over HTTP otherwise.
     return this.#place.sharing === undefined ? this.#brokerProblem() : undefined;
   }
 
