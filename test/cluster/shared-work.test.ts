@@ -1,7 +1,8 @@
 import { describe, expect, it, vi } from 'vitest';
 import { PushReader } from '../../src/gateway/store/repositories/pushes.ts';
-import { systemClock } from '../../src/lib/clock.ts';
+import { type Clock, systemClock } from '../../src/lib/clock.ts';
 import { systemRandom } from '../../src/lib/random.ts';
+import { ENROLMENT_LIFETIME_MS } from '../../src/protocol/enrolment.ts';
 import { newSecret } from '../../src/protocol/secret.ts';
 import { openStream } from '../gateway/admin.ts';
 import {
@@ -94,6 +95,23 @@ describe.skipIf(missing)(`gateways that share a database${note}`, () => {
     await eventually('the end of the request', async () => (await elsewhere.state()) === undefined);
     expect((await elsewhere.ask()).status).toBe(201);
     expect(await acceptCode(b, box.code)).toEqual([400, 'CODE_SHARED']);
+  });
+
+  it('ENR-7 SHA-10 a request lives as long at each gateway, by the clock of the database alone', async () => {
+    const url = await server().database();
+    let aheadMs = 0;
+    const clock: Clock = { ...systemClock, monotonicMs: () => systemClock.monotonicMs() + aheadMs };
+    const [a] = await gatewaysOf(['a'], { config: { boxes: [BOX] } }, url);
+    const [b] = await gatewaysOf(['b'], { config: { boxes: [BOX] }, clock }, url);
+    const box = new AskingBox(a.origin, BOX);
+    await box.ask();
+    const elsewhere = new AskingBox(b.origin, BOX);
+    elsewhere.id = box.id;
+    await eventually('both gateways', async () => (await elsewhere.state())?.state === 'pending');
+    // A process that was frozen, or a machine that has slept, finds its clocks elsewhere.
+    aheadMs = 2 * ENROLMENT_LIFETIME_MS;
+    await eventually('the clock of the database', async () => (await elsewhere.state())?.state === 'pending');
+    expect(await acceptCode(b, box.code)).toEqual([200, '']);
   });
 
   it('ENR-8 an open gateway enrols a box that asks another one', async () => {

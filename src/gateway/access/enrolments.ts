@@ -50,15 +50,15 @@ export class Enrolments {
   readonly #boxes: ConnectedBoxes;
   /** Checks whether a public key is usable. */
   readonly #probe: AgreementKey;
-  /** The calendar when the monotonic clock was 0. A code must not live longer when somebody sets the calendar. */
-  readonly #beganMs: number;
+  /** A code must not live longer when somebody sets the clock of the machine. */
+  readonly #calendar: () => number;
 
   constructor(world: World, stored: Stored, boxes: ConnectedBoxes) {
     this.#world = world;
     this.#stored = stored;
     this.#boxes = boxes;
     this.#probe = agreementKeyOf(world.random.secret(SEED_BYTES));
-    this.#beganMs = world.machine.wallMs() - world.machine.monotonicMs();
+    this.#calendar = world.place.steady(world.machine);
   }
 
   /**
@@ -248,7 +248,7 @@ export class Enrolments {
   }
 
   #nowMs(): number {
-    return Math.round(this.#beganMs + this.#world.machine.monotonicMs());
+    return Math.round(this.#calendar());
   }
 
   /** Returns the runs of the gateways that live. */

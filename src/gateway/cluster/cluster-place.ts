@@ -110,12 +110,15 @@ export class ClusterPlace implements Place {
   }
 
   dated(machine: Clock): Clock {
-    const { time } = this;
     return {
-      wallMs: () => time.dating(machine).wallMs(),
+      wallMs: () => this.time.dating(machine).wallMs(),
       monotonicMs: () => machine.monotonicMs(),
       sleep: (ms, signal) => machine.sleep(ms, signal),
     };
+  }
+
+  steady(dated: Clock): () => number {
+    return () => dated.wallMs();
   }
 
   begin(hearing: Hearing): void {

@@ -139,6 +139,11 @@ export interface Place {
   problem(): string | undefined;
   /** Returns a clock whose calendar is the one of the database. */
   dated(machine: Clock): Clock;
+  /**
+   * Returns the calendar of such a clock so that nobody changes it by setting the clock of this machine. Gateways that
+   * share a database all go by its calendar, also where that was measured anew.
+   */
+  steady(dated: Clock): () => number;
   /** Begins to hear the others. */
   begin(hearing: Hearing): void;
 
@@ -216,6 +221,10 @@ export function placeAlone(run: string): Place {
     superseded: undefined,
     problem: () => undefined,
     dated: (machine) => machine,
+    steady: (machine) => {
+      const beganMs = machine.wallMs() - machine.monotonicMs();
+      return () => beganMs + machine.monotonicMs();
+    },
     begin: () => undefined,
     claim: async () => ({ before: undefined }),
     release: () => undefined,
