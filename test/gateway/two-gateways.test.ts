@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { CallNotes } from '../../src/gateway/partner/call-notes.ts';
 import { systemRandom } from '../../src/lib/random.ts';
 import { ACCOUNT, BOX1 } from './harness.ts';
@@ -359,3 +359,32 @@ it.each([1, 2, 3, 4, 5, 6])(
     expect(one.hub.sessions.size + two.hub.sessions.size).toBe(1);
   },
 );
+
+it('a gateway that stops ends its looks at shared rows before it closes its store', async () => {
+  const { one, store, clock, turns } = await twoGateways();
+  const held = Promise.withResolvers<void>();
+  const looks: string[] = [];
+  vi.spyOn(one.world.place, 'lost').mockImplementation(async () => {
+    looks.push('boxes');
+    await held.promise;
+    return [];
+  });
+  vi.spyOn(store.registry, 'version').mockImplementation(async () => {
+    looks.push('registry');
+    await held.promise;
+    return '1';
+  });
+  await clock.advance(1_000);
+  await turns(2);
+  expect(new Set(looks)).toEqual(new Set(['boxes', 'registry']));
+  const ended: string[] = [];
+  const closing = [
+    one.shared.close().then(() => ended.push('boxes')),
+    one.world.opened.close(60_000).then(() => ended.push('registry')),
+  ];
+  await turns(2);
+  expect(ended).toEqual([]);
+  held.resolve();
+  await Promise.all(closing);
+  expect(ended.toSorted()).toEqual(['boxes', 'registry']);
+});

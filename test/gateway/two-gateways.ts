@@ -226,14 +226,14 @@ export async function twoGateways(config: Record<string, unknown> = {}) {
     place.begin(hearingOf(world, stored, boxes, money, only<Edges>({})));
     shared.start();
     const service = serviceAlone(world, stored, hub, { hub, dispatcher: NOBODY_CALLED });
-    const close = () => {
-      shared.close();
-      return hub.close();
+    const close = async () => {
+      await shared.close();
+      await hub.close();
     };
     onTestFinished(close);
     /** Ends all work of this gateway at once, as a burial does. */
     const die = () => {
-      shared.close();
+      void shared.close();
       room.bury(run);
     };
     return { run, hub, shared, service, world, stored, close, die };

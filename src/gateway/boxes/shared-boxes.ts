@@ -22,6 +22,7 @@ export class SharedBoxes {
   readonly #hub: Hub;
   readonly #over = new AbortController();
   #looks = 0;
+  #looking: Promise<void> = Promise.resolve();
 
   constructor(world: World, stored: Stored, hub: Hub) {
     this.#world = world;
@@ -31,11 +32,13 @@ export class SharedBoxes {
 
   /** Looks every second, if the store is shared. */
   start(): void {
-    void lookRegularly(this.#world, 'boxes', this.#over.signal, () => this.#look());
+    this.#looking = lookRegularly(this.#world, 'boxes', this.#over.signal, () => this.#look());
   }
 
-  close(): void {
+  /** Settles once no look reads the store any more. */
+  async close(): Promise<void> {
     this.#over.abort();
+    await this.#looking;
   }
 
   /** Ends the session of a box here if this one, at another gateway, has replaced it. */

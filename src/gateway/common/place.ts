@@ -141,7 +141,7 @@ export interface Place {
   dated(machine: Clock): Clock;
   /**
    * Returns the calendar of such a clock so that nobody changes it by setting the clock of this machine. Gateways that
-   * share a database all go by its calendar, also where that was measured anew.
+   * share a database follow its calendar.
    */
   steady(dated: Clock): () => number;
   /** Begins to hear the others. */

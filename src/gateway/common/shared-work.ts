@@ -18,7 +18,8 @@ export async function untilOurs({ place, clock }: World, work: string, signal: A
 
 /**
  * Calls `look` every second until `signal` aborts, because other gateways change the same rows. At a gateway whose store
- * is its own, nobody does. A failed look is logged once.
+ * is its own, nobody does. A failed look is logged once. Settles once the last look has ended: the store must stay open
+ * until then.
  */
 export async function lookRegularly(
   { place, clock, log }: Pick<World, 'place' | 'clock' | 'log'>,

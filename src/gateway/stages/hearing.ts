@@ -74,12 +74,15 @@ export function hearingOf(world: World, stored: Stored, boxes: Boxes, money: Mon
 /** Calls `changed` also after changes of gateways that ended before they could tell. */
 function watchRegistry(world: World, { store }: Stored, changed: () => Promise<void>): void {
   const over = new AbortController();
-  world.opened.add('changes of the registry', () => over.abort());
   let known: string | undefined;
-  void lookRegularly(world, 'registry', over.signal, async () => {
+  const looking = lookRegularly(world, 'registry', over.signal, async () => {
     const version = await store.registry.version();
     // A change before the first look may have been missed, too.
     if (version !== known) await changed();
     known = version;
+  });
+  world.opened.add('changes of the registry', () => {
+    over.abort();
+    return looking;
   });
 }

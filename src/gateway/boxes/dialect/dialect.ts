@@ -68,6 +68,7 @@ export class Dialect {
   #channel: MqttChannel<DialectConnection> | undefined;
   #connection: DialectConnection | undefined;
   #hosts: Hosts | undefined;
+  #takingOver: Promise<void> = Promise.resolve();
 
   private constructor(settings: VietqrBoxes, world: World, stored: Stored, edges: DialectEdges) {
     this.#world = world;
@@ -114,7 +115,7 @@ export class Dialect {
     const hosts = new Hosts(this.#world, this.#stored, service, origin, publish);
     this.#hosts = hosts;
     if (this.#isServing) await this.#connect(mqtt.address, hosts);
-    else void this.#takeOver(mqtt.address, hosts);
+    else this.#takingOver = this.#takeOver(mqtt.address, hosts);
   }
 
   /** Takes the boxes over once no other gateway serves them. */
@@ -129,6 +130,7 @@ export class Dialect {
       } catch (error) {
         log.warn('dialect-not-taken-over', { reason: reasonOf(error) });
       }
+      if (signal.aborted) return;
     }
     log.info('dialect-taken-over', { boxes: this.#byTopic.size });
     await this.#connect(address, hosts);
@@ -170,6 +172,7 @@ export class Dialect {
   /** Ends the connection after the work that is under way. */
   async close(): Promise<void> {
     this.#over.abort();
+    await this.#takingOver;
     for (const box of this.#byTopic.values()) box.close();
     await this.#queues.idle();
     await this.#channel?.close();
