@@ -111,11 +111,17 @@ export async function openStore(
   const { dataDir, databaseUrl } = place;
   makeDataDir(dataDir);
   const mark = new HighWaterMark(place, log);
-  const { db, assertInPlace, problem, backup, superseded } =
-    databaseUrl === undefined
-      ? await openSqlite(dataDir, log)
-      : await openPostgres({ ...place, databaseUrl }, { mark, log, onStandby, time });
-  const registry = new RegistryStore(db);
+  const {
+    db,
+    early = db,
+    assertInPlace,
+    problem,
+    backup,
+    superseded,
+  } = databaseUrl === undefined
+    ? await openSqlite(dataDir, log)
+    : await openPostgres({ ...place, databaseUrl }, { mark, log, onStandby, time });
+  const registry = new RegistryStore(db, early);
   const prepare = async () => {
     await seed?.(registry);
     await checkAtStart(db, place, { mark, log }, deliveriesFor);
@@ -130,16 +136,16 @@ export async function openStore(
   const settings = settingsIn(db);
   const history = new ModeHistory(db);
   return {
-    orders: new OrderStore(db, log),
-    pushes: new PushReader(db),
+    orders: new OrderStore(db, log, early),
+    pushes: new PushReader(db, early),
     qrCodes: new QrCodeStore(db),
     payments: new PaymentStore(db, log),
     credits: new CreditStore(db, log, history),
     sales: new SaleStore(db, log, history),
     paymentRequests: new PaymentRequestStore(db, log),
     search: new Search(db, log, history),
-    callbacks: new CallbackStore(db, log),
-    knownLogins: new KnownLoginStore(db),
+    callbacks: new CallbackStore(db, log, early),
+    knownLogins: new KnownLoginStore(db, early),
     enrolmentRequests: new EnrolmentRequestStore(db),
     history,
     boxSecrets: new BoxSecretStore(db),
@@ -206,6 +212,11 @@ async function newestRowMs(db: Kysely<Tables>): Promise<number | undefined> {
 
 interface OpenDatabase {
   db: Kysely<Tables>;
+  /**
+   * Runs reads that do not wait until the disk has what another gateway has committed. Their results may decide, but
+   * nobody may learn them before another query of the store has settled. Undefined if no other gateway writes there.
+   */
+  early?: Kysely<Tables> | undefined;
   /** Throws when the store is no longer at its path, because a restart would not find new data. */
   assertInPlace: () => void;
   /** Adds advice to an error of the start. */
@@ -247,11 +258,12 @@ async function openPostgres(
   const guard = new LedgerGuard(place, mark, log);
   let waits = false;
   for (;;) {
-    const { dialect, register, superseded } = postgresDatabase(databaseUrl, { guard, time, log, sharing });
+    const { dialect, early, register, superseded } = postgresDatabase(databaseUrl, { guard, time, log, sharing });
     try {
       const db = await migrated(dialect, register);
       if (waits) log.info('store-taken-over');
-      return { db, assertInPlace: () => undefined, problem, backup, superseded };
+      const parts = { assertInPlace: () => undefined, problem, backup, superseded };
+      return { db, early: early && new Kysely<Tables>({ dialect: early }), ...parts };
     } catch (error) {
       // Each round waits some seconds for the lock.
       if (!(standby && error instanceof DatabaseInUseError)) throw problem(error);

@@ -26,14 +26,13 @@ export const COMMIT_IN_MEMORY = "set synchronous_commit = off; set default_trans
  */
 const SYNC = `set_config('synchronous_commit', current_setting('${DURABLE}'), true)`;
 /** A standby may lack what the disk of the primary has. */
-const ON_DISK = `select pg_current_wal_flush_lsn() >= pg_current_wal_insert_lsn()
-  and current_setting('synchronous_standby_names') = '' as "isOnDisk"`;
+const ON_DISK = `pg_current_wal_flush_lsn() >= pg_current_wal_insert_lsn()
+  and current_setting('synchronous_standby_names') = ''`;
 
 /** The routine in which PostgreSQL waits for a synchronous standby. It warns when the wait was cut short. */
 const STANDBY_WAIT = 'SyncRepWaitForLSN';
 
 const rowSchema = z.object({ value: z.string() });
-const diskSchema = z.object({ isOnDisk: z.boolean() });
 
 /** Runs one query after the other on one connection. */
 interface Queries {
@@ -101,20 +100,18 @@ export class LockHolder {
     });
   }
 
-  /** Returns whether the disk has everything that this server has committed, so that nobody need wait for it. */
-  async isOnDisk(client: Queries): Promise<boolean> {
-    return diskSchema.safeParse((await client.query(ON_DISK, [])).rows[0]).data?.isOnDisk === true;
-  }
-
   /**
    * Waits until the disk has everything that this server has committed while the connection of `client` was open.
-   * Throws when this run is not the one that the database names. Throws when somebody cancelled the wait for a synchronous
-   * standby: PostgreSQL then reports success with a warning, although only the primary has the commits. Must be called
-   * only by a registered run.
+   * Without `hasWritten` the disk probably has it already, and the database is asked in the same statement. Throws when
+   * this run is not the one that the database names. Throws when somebody cancelled the wait for a synchronous standby:
+   * PostgreSQL then reports success with a warning, although only the primary has the commits. Must be called only by a
+   * registered run.
    */
-  async sync(client: Queries): Promise<void> {
+  async sync(client: Queries, hasWritten = true): Promise<void> {
     const before = this.#cancelledWaits;
-    await repeated(() => this.#ask(client, `, ${SYNC}`, 'for key share'));
+    await repeated(() =>
+      hasWritten ? this.#ask(client, `, ${SYNC}`, 'for key share') : this.#askUnlessOnDisk(client),
+    );
     if (this.#cancelledWaits === before) return;
     const what = 'the wait for the synchronous standby was cancelled: it may lack this change';
     const fix = 'do not cancel statements of the gateway; check the standby';
@@ -139,6 +136,17 @@ export class LockHolder {
     const { rows } = this.#isSharing
       ? await client.query(`select run as value ${columns} ${SHARED_ROW} ${lock}`, [this.#runId])
       : await client.query(`select value ${columns} ${ROW} ${lock}`, [HOLDER]);
+    this.#assertOwn(rows);
+  }
+
+  /** Waits only if something is not on the disk. A run that shares the database may have seen commits of others. */
+  async #askUnlessOnDisk(client: Queries): Promise<void> {
+    const waits = `select run, ${SYNC} ${SHARED_ROW} and not (${ON_DISK}) for key share`;
+    const asked = `with waits as (${waits}) select run as value, (select count(*) from waits) ${SHARED_ROW}`;
+    this.#assertOwn((await client.query(asked, [this.#runId])).rows);
+  }
+
+  #assertOwn(rows: readonly unknown[]): void {
     if (rowSchema.safeParse(rows[0]).data?.value !== this.#runId) throw this.supersede();
   }
 }

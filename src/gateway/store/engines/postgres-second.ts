@@ -74,7 +74,7 @@ async function connect({
 
 async function syncOver(client: pg.Client, holder: LockHolder, hasWritten: boolean): Promise<boolean> {
   try {
-    if (hasWritten || !(await holder.isOnDisk(client))) await holder.sync(client);
+    await holder.sync(client, hasWritten);
     return true;
   } catch (error) {
     // After a timeout, the callers have waited long enough.

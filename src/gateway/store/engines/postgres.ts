@@ -1,4 +1,4 @@
-import { type Dialect, type Kysely, type PostgresPool, type PostgresPoolClient, sql } from 'kysely';
+import { type Dialect, type Kysely, PostgresDialect, type PostgresPool, type PostgresPoolClient, sql } from 'kysely';
 import pg, { type ClientBase } from 'pg';
 import { systemClock } from '../../../lib/clock.ts';
 import { ConfigError, MissingPeerError, PayboxError, reasonOf, systemCodeOf } from '../../../lib/errors.ts';
@@ -27,7 +27,7 @@ const HEARTBEAT_MS = 3000;
 /** The interval while it has no session. It is short, because a gateway that waits for the lock might come first. */
 const REGAIN_MS = 250;
 /** Statements that commit nothing by themselves. */
-const READS_ONLY = /^(select|begin|start transaction|commit|rollback)\b/;
+const READS_ONLY = /^(select|with recursive|begin|start transaction|commit|rollback)\b/;
 /** Statements that a transaction begins and ends with. */
 const BEGINS = /^(begin|start transaction)\b/;
 const ENDS = /^(commit|rollback)\b/;
@@ -52,6 +52,8 @@ interface PostgresParts {
 export interface PostgresDatabase {
   /** The first query waits for the lock, and throws DatabaseInUseError when another gateway holds it. */
   dialect: Dialect;
+  /** Its reads do not wait until the disk has what they have seen. Undefined if nobody shares the database. */
+  early: Dialect | undefined;
   /** Registers this gateway in the migrated database, and starts the heartbeat. */
   register(db: Kysely<Tables>): Promise<void>;
   /** Resolves with an error once another gateway has taken over the database. This gateway can then do nothing more. */
@@ -149,6 +151,7 @@ export function postgresDatabase(databaseUrl: string, { guard, time, log, sharin
   };
   return {
     dialect: new DurablePostgresDialect({ pool, commits, abandon }),
+    early: sharing && new PostgresDialect({ pool }),
     register: async (db) => {
       await holder.register(db);
       await sql.raw(COMMIT_IN_MEMORY).execute(db);

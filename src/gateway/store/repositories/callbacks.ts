@@ -46,10 +46,13 @@ export interface Requeued {
 /** Stores callbacks to partners, and their attempts. */
 export class CallbackStore {
   readonly #db: Kysely<Tables>;
+  readonly #early: Kysely<Tables>;
   readonly #log: Logger;
 
-  constructor(db: Kysely<Tables>, log: Logger) {
+  /** `early`: for a look whether there is work, which then reads the rows. */
+  constructor(db: Kysely<Tables>, log: Logger, early = db) {
     this.#db = db;
+    this.#early = early;
     this.#log = log;
   }
 
@@ -121,7 +124,7 @@ export class CallbackStore {
         select ${first('partner', sql`partner is not null`)}
         union all select ${first('partner', sql`partner > names.name`)} from names where names.name is not null)
       select names.name as partner, ${first('next_at_ms', sql`partner = names.name`)} as next_at_ms
-      from names where names.name is not null`.execute(this.#db);
+      from names where names.name is not null`.execute(this.#early);
     // The callbacks of a partner may have been delivered between the two reads of a database that does not lock them.
     return rows.filter((it) => it.next_at_ms !== null);
   }

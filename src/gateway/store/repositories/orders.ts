@@ -51,10 +51,13 @@ export interface Withdrawal {
 /** Stores orders and their pushes. Every method settles once the change is durable. */
 export class OrderStore {
   readonly #db: Kysely<Tables>;
+  readonly #early: Kysely<Tables>;
   readonly #log: Logger;
 
-  constructor(db: Kysely<Tables>, log: Logger) {
+  /** `early`: for reads that another query follows before their caller answers. */
+  constructor(db: Kysely<Tables>, log: Logger, early = db) {
     this.#db = db;
+    this.#early = early;
     this.#log = log;
   }
 
@@ -63,9 +66,16 @@ export class OrderStore {
     return transact(this.#db, (trx) => addOrder(trx, order, sides));
   }
 
-  /** Returns the newest order of a QR that the partner generated. With an orderId, only an order that has it. */
+  /**
+   * Returns the newest order of a QR that the partner generated. With an orderId, only an order that has it. The disk may
+   * not have it yet: the caller stores a push of it, or reads more, before it answers.
+   */
   async findPushed(partner: string, qrCode: string, orderId: string): Promise<OrderRow | undefined> {
-    let query = this.#db.selectFrom('orders').selectAll().where('qr_code', '=', qrCode).where('partner', '=', partner);
+    let query = this.#early
+      .selectFrom('orders')
+      .selectAll()
+      .where('qr_code', '=', qrCode)
+      .where('partner', '=', partner);
     if (orderId !== '') query = query.where('order_id', '=', orderId);
     return intact('orders', await query.orderBy('seq', 'desc').limit(1).executeTakeFirst());
   }
@@ -238,7 +248,8 @@ export class OrderStore {
     only: { terminalCode?: string; except?: readonly string[]; createdBeforeMs?: number } = {},
   ): Promise<WithdrawnPush[]> {
     const { terminalCode, except = [], createdBeforeMs } = only;
-    let unfinished = this.#db
+    // Each push that is found here is read again by the change.
+    let unfinished = this.#early
       .selectFrom('pushes')
       .select(['id', 'terminal_code'])
       .where('status', 'in', confirm === 'displayed' ? ['sent', 'accepted'] : ['sent']);

@@ -16,9 +16,12 @@ export interface PushState {
 /** Reads what another gateway may have stored or changed for boxes. */
 export class PushReader {
   readonly #db: Kysely<Tables>;
+  readonly #early: Kysely<Tables>;
 
-  constructor(db: Kysely<Tables>) {
+  /** `early`: for reads whose caller reads the rows again before it sends anything to a box. */
+  constructor(db: Kysely<Tables>, early = db) {
     this.#db = db;
+    this.#early = early;
   }
 
   /** Returns the state of a push, or undefined if there is none. */
@@ -64,7 +67,7 @@ export class PushReader {
     terminalCodes: readonly string[],
     stored: { fromMs: number; toMs: number },
   ): Promise<{ push: NewPush; order: NewOrder }[]> {
-    const rows = await this.#db
+    const rows = await this.#early
       .selectFrom('pushes')
       .innerJoin('orders', 'orders.id', 'pushes.order_ref')
       .selectAll('orders')
@@ -83,7 +86,7 @@ export class PushReader {
 
   /** Returns the pushes that these boxes must withdraw, until they report their end. */
   toWithdrawAmong(terminalCodes: readonly string[]): Promise<WithdrawnPush[]> {
-    return this.#db
+    return this.#early
       .selectFrom('pushes')
       .select(['id', 'terminal_code'])
       .where('terminal_code', 'in', terminalCodes)
@@ -100,7 +103,7 @@ export class PushReader {
     terminalCodes: readonly string[],
     stored: { fromMs: number; toMs: number },
   ): Promise<{ id: string; terminal_code: string }[]> {
-    return this.#db
+    return this.#early
       .selectFrom('notices')
       .select(['payment_id as id', 'terminal_code'])
       .where('terminal_code', 'in', terminalCodes)

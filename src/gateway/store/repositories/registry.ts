@@ -85,9 +85,12 @@ const KIND_OF_SOURCE = 'kind-of-source-';
 /** Stores partners, accounts, boxes and sources, and the list of their changes. */
 export class RegistryStore implements RegistryReader {
   readonly #db: Kysely<Tables>;
+  readonly #early: Kysely<Tables>;
 
-  constructor(db: Kysely<Tables>) {
+  /** `early`: for a look whether anything has changed, after which the rows are read. */
+  constructor(db: Kysely<Tables>, early = db) {
     this.#db = db;
+    this.#early = early;
   }
 
   /** Makes all changes of `work`, or none. Runs it as `transact` does: perhaps several times. */
@@ -210,7 +213,7 @@ export class RegistryStore implements RegistryReader {
 
   /** Returns a text that differs after each change: the newest numbers of the audit list, which may commit in any order. */
   async version(): Promise<string> {
-    const newest = this.#db.selectFrom('audit').select('seq').orderBy('seq', 'desc').limit(CHANGES_COMPARED);
+    const newest = this.#early.selectFrom('audit').select('seq').orderBy('seq', 'desc').limit(CHANGES_COMPARED);
     return (await newest.execute()).map(({ seq }) => seq).join();
   }
 
