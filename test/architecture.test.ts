@@ -103,6 +103,13 @@ const FLOORS: Record<string, readonly (readonly string[])[]> = {
     ['world.ts'],
     ['.'],
   ],
+  'gateway/cluster': [
+    ['tables.ts', 'said.ts', 'gather.ts', 'known-holders.ts', 'database-session.ts'],
+    ['gateway-rows.ts'],
+    ['.'],
+    ['cluster-place.ts'],
+    ['cluster.ts'],
+  ],
   commands: [['shared'], ['actions'], ['.']],
   'bench/judges': [['.'], ['service', 'box/gateway'], ['box', 'service/checks'], ['box/checks', 'dialect']],
   'gateway/store': [

@@ -27,6 +27,14 @@ export function gatewayPresenceTopic(lane: Lane = 0): string {
   return `${rootOf(lane)}/gateway/presence`;
 }
 
+/**
+ * Returns the topic on which the gateway of a lane hears the other gateways (clause SHA-1). The rights of presence, which
+ * brokers have for every lane, let only gateways write there.
+ */
+export function gatewaysTopic(lane: number): string {
+  return `${LANES_ROOT}/gateways-${lane}/gateway/presence`;
+}
+
 /** A gateway alone, or lane 0, has its presence on this topic. The presence contains the number of lanes. */
 export const GATEWAY_PRESENCE_TOPIC = gatewayPresenceTopic();
 

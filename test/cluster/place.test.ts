@@ -47,18 +47,25 @@ async function join(databaseUrl: string, name: string, more: Record<string, unkn
   const opened = new OpenParts(systemClock, log);
   onTestFinished(() => opened.close(2_000));
   const heard: unknown[] = [];
+  const asked: unknown[] = [];
   const place: Place = await joinCluster(config, { clock: systemClock, random: systemRandom, log }, opened);
   const hearing: Hearing = {
     news: async (news) => void heard.push(news),
     hint: (hint) => void heard.push(hint),
-    answer: async (_kind, question) => ({ status: 202, reason: JSON.stringify(question) }) as never,
+    answer: async (_kind, question) => {
+      asked.push(question);
+      return { status: 202, reason: JSON.stringify(question) } as never;
+    },
     mayHaveMissed: () => undefined,
     unseen: () => undefined,
   };
-  const broker = { isThere: true };
-  place.lanes.serve(() => broker.isThere);
+  const broker = { isThere: true, carry: (_lane: number, _sealed: Buffer) => false };
+  place.lanes.serve(
+    () => broker.isThere,
+    (lane, sealed) => broker.carry(lane, sealed),
+  );
   place.begin(hearing);
-  return { place, heard, lines, broker, close: () => opened.close(2_000) };
+  return { place, heard, asked, lines, broker, close: () => opened.close(2_000) };
 }
 
 it('SHA-4 a box belongs to the gateway that has claimed it last, and work to the one that took it first', async () => {
@@ -96,6 +103,43 @@ it('SHA-4 a claim with a text that the database refuses fails none of those that
   );
   const claimed = await Promise.allSettled(claims);
   expect(claimed.map(({ status }) => status)).toEqual(['fulfilled', 'fulfilled', 'rejected', 'fulfilled']);
+});
+
+it('SHA-5 a question that will be asked again goes over the broker, where only the gateway of its lane can read it', async () => {
+  const url = await database();
+  const [a, b, c] = [await join(url, 'a'), await join(url, 'b'), await join(url, 'c')];
+  const question = { box: BOX, sessionId: 'one', message: 'm' };
+  const ask = (mayBeLost: boolean) => a.place.ask(b.place.run, 'post', question, 500, mayBeLost);
+  const carried: { lane: number; sealed: Buffer }[] = [];
+  b.broker.carry = (_lane, sealed) => {
+    a.place.lanes.said(sealed);
+    return true;
+  };
+  a.broker.carry = (lane, sealed) => {
+    carried.push({ lane, sealed });
+    b.place.lanes.said(sealed);
+    return true;
+  };
+  await eventually('both to be seen at the broker', async () => {
+    expect((await ask(true))?.reason).toBe(JSON.stringify(question));
+    return carried.length > 0;
+  });
+  const { lane, sealed } = carried[0] ?? { lane: 0, sealed: Buffer.alloc(0) };
+  expect(lane).toBe(b.place.lanes.own);
+  expect(sealed.includes(BOX)).toBe(false);
+
+  const before = b.asked.length;
+  const changed = Buffer.from(sealed);
+  changed[20] = (changed[20] ?? 0) ^ 1;
+  for (const other of [changed, sealed.subarray(0, 20), Buffer.alloc(0)]) b.place.lanes.said(other);
+  c.place.lanes.said(sealed);
+  a.broker.carry = () => true;
+  expect(await ask(true)).toBeUndefined();
+  expect([b.asked.length, c.asked.length]).toEqual([before, 0]);
+  // The second time it goes through the database, as without a broker.
+  expect((await ask(false))?.status).toBe(202);
+  a.broker.carry = () => false;
+  expect((await ask(true))?.status).toBe(202);
 });
 
 it('SHA-4 a box that leaves while the database refuses is given up once the database takes that', async () => {

@@ -68,6 +68,7 @@ export async function gatewayInLane(own: number, url: string, lanes: LanesOfTest
       doors: () => [...lanes.doors].filter(([, at]) => at === own).map(([lane]) => lane),
       watch: (changed: () => void) => lanes.watch(changed),
       serve: () => undefined,
+      said: () => undefined,
     },
   };
   const mqtt = { url, username: GATEWAY_LOGIN, password: LANES_PASSWORD, allowPlain: false };

@@ -7,6 +7,7 @@ import {
   GATEWAY_PRESENCE_TOPIC,
   gatewayPresenceTopic,
   gatewayRights,
+  gatewaysTopic,
   LANES_MAX,
   parseBoxTopic,
 } from '../../src/protocol/topics.ts';
@@ -32,6 +33,7 @@ it('SHA-1 names the topics of a lane, and those of a gateway alone for lane 0', 
   expect(gatewayPresenceTopic(7)).toBe('paybox/v2/7/gateway/presence');
   expect(boxTopic(BOX, 'down', 0)).toBe(boxTopic(BOX, 'down'));
   expect(gatewayPresenceTopic(0)).toBe(GATEWAY_PRESENCE_TOPIC);
+  expect(gatewaysTopic(7)).toBe('paybox/v2/gateways-7/gateway/presence');
   expect(boxRights(BOX, 7)).toEqual({
     read: ['paybox/v2/7/boxes/VVB000001/down', 'paybox/v2/7/gateway/presence'],
     write: ['paybox/v2/7/boxes/VVB000001/up', 'paybox/v2/7/boxes/VVB000001/presence'],

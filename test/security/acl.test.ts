@@ -10,6 +10,7 @@ import {
   GATEWAY_PRESENCE_TOPIC,
   gatewayPresenceTopic,
   gatewayRights,
+  gatewaysTopic,
   LANES_MAX,
 } from '../../src/protocol/topics.ts';
 import { ACCOUNT, PARTNER, walkTheLoop } from '../e2e/walk.ts';
@@ -167,16 +168,16 @@ describe.skipIf(missing)(`Mosquitto with the files made for it${note}`, () => {
       const attacker = await login(url, made, await loginOf(made, 1));
       const lanes = [1, 40, LANES_MAX - 1];
       for (const lane of lanes) {
-        await gateway.client.subscribeAsync([...gatewayRights(lane).read]);
+        await gateway.client.subscribeAsync([...gatewayRights(lane).read, gatewaysTopic(lane)]);
         await victim.client.subscribeAsync([...boxRights(OTHERS, lane).read]);
         for (const filter of [...boxRights(OTHERS, lane).read, ...gatewayRights(lane).read].filter(isOfBoxes))
           await attacker.client.subscribeAsync(filter, { qos: 1 }).catch(() => undefined);
         const forbidden = [...boxRights(OTHERS, lane).write, ...boxRights(OTHERS, lane).read];
-        for (const topic of [...forbidden, boxTopic(OWN, 'down', lane)])
+        for (const topic of [...forbidden, boxTopic(OWN, 'down', lane), gatewaysTopic(lane)])
           await attacker.client.publishAsync(topic, 'attack', { qos: 1, retain: true }).catch(() => undefined);
         await attacker.client.subscribeAsync([...boxRights(OWN, lane).read]);
         await gateway.client.publishAsync(boxTopic(OTHERS, 'down', lane), 'push', { qos: 1 });
-        for (const topic of [boxTopic(OWN, 'down', lane), gatewayPresenceTopic(lane)])
+        for (const topic of [boxTopic(OWN, 'down', lane), gatewayPresenceTopic(lane), gatewaysTopic(lane)])
           await gateway.client.publishAsync(topic, 'own', { qos: 1 });
         for (const topic of boxRights(OWN, lane).write) await attacker.client.publishAsync(topic, 'own', { qos: 1 });
       }
@@ -187,7 +188,9 @@ describe.skipIf(missing)(`Mosquitto with the files made for it${note}`, () => {
       expect(attacker.received).toEqual(own.map((topic) => ({ topic, payload: 'own' })));
       await eventually('the pushes', () => victim.received.length === 2 * lanes.length);
       expect(new Set(victim.received.map((it) => it.payload))).toEqual(new Set(['push', 'own']));
-      const written = lanes.flatMap((lane) => [...boxRights(OWN, lane).write, gatewayPresenceTopic(lane)]);
+      const written = lanes.flatMap((lane) => [
+        ...[...boxRights(OWN, lane).write, gatewayPresenceTopic(lane), gatewaysTopic(lane)],
+      ]);
       expect(gateway.received.map((it) => it.topic).toSorted()).toEqual(written.toSorted());
     },
   );

@@ -4,7 +4,7 @@ import { reasonOf } from '../../lib/errors.ts';
 import type { HostResolver } from '../../lib/resolver.ts';
 import { decodePresence } from '../../protocol/codec.ts';
 import { type DownMessage, unheardMaxMs } from '../../protocol/messages.ts';
-import { boxTopic, gatewayPresenceTopic, gatewayRights, parseBoxTopic } from '../../protocol/topics.ts';
+import { boxTopic, gatewayPresenceTopic, gatewayRights, gatewaysTopic, parseBoxTopic } from '../../protocol/topics.ts';
 import type { Stored } from '../common/stored.ts';
 import type { World } from '../common/world.ts';
 import { BROKER_TRANSPORT, type BrokerAddress, connectToBroker } from './broker-client.ts';
@@ -86,6 +86,7 @@ export class BrokerConnection implements ChannelConnection {
     try {
       client.on('message', (topic, payload, packet) => {
         if (topic === connection.#presence.topic) connection.#keepPresent(payload, packet);
+        else if (topic === gatewaysTopic(at.lane)) world.place.lanes.said(payload);
         else void connection.#receive(topic, payload, packet);
       });
       await connection.#beginInTime();
@@ -110,7 +111,9 @@ export class BrokerConnection implements ChannelConnection {
 
   /** Throws if the broker lacks something that gateway and boxes rely on (PROTOCOL.md, clause PRE-5). */
   async #begin(): Promise<void> {
-    const topics = [...gatewayRights(this.#at.lane).read];
+    const { lane } = this.#at;
+    const isShared = this.#world.place.sharing !== undefined && !this.#isDoor;
+    const topics = [...gatewayRights(lane).read, ...(isShared ? [gatewaysTopic(lane)] : [])];
     const granted = await this.#client.subscribeAsync(topics, { qos: 1 }).catch((error: unknown) => {
       throw new Error(`it does not let the gateway read ${topics.join(', ')}: ${reasonOf(error)}`);
     });
@@ -162,6 +165,12 @@ export class BrokerConnection implements ChannelConnection {
   /** Publishes to a topic of no lane with QoS 1, never retained. Rejects with the error of the broker. */
   async publish(topic: string, payload: string): Promise<void> {
     await this.#client.publishAsync(topic, payload, { qos: 1 });
+  }
+
+  /** Says something to the gateway of another lane. It may be lost. Returns false without a connection. */
+  say(lane: number, sealed: Buffer): boolean {
+    if (this.isConnected) this.#client.publish(gatewaysTopic(lane), sealed);
+    return this.isConnected;
   }
 
   /** Publishes the presence of the gateway again if it has changed. Never throws. */

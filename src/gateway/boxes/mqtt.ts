@@ -115,7 +115,7 @@ async function open(
   // A gateway of several starts while the broker is away, because boxes over HTTP need none.
   const channel = await dial(place.lanes.own, wire.hub, place.sharing !== undefined);
   const doors = new LaneDoors(world, stored, (lane, hub) => dial(lane, hub, true));
-  place.lanes.serve(channel.isConnected);
+  place.lanes.serve(channel.isConnected, (lane, sealed) => channel.current()?.say(lane, sealed) === true);
   const homecoming = new Homecoming(world, () => channel.current());
   place.lanes.watch(() => {
     void doors.changed();

@@ -206,9 +206,9 @@ export class Pushes {
     const { confirm } = config;
     const { pushId, expiresInMs } = show;
     let run = holder;
-    while (!signal.aborted) {
+    for (let isFirst = true; !signal.aborted; isFirst = false) {
       const agedMs = Math.ceil(clock.monotonicMs() - begunMs);
-      void this.#askOnce(run, box, { ...show, expiresInMs: Math.max(0, expiresInMs - agedMs) });
+      void this.#askOnce(run, box, { ...show, expiresInMs: Math.max(0, expiresInMs - agedMs) }, isFirst);
       await clock.sleep(ASK_EVERY_MS, signal);
       if (signal.aborted) return;
       try {
@@ -222,15 +222,15 @@ export class Pushes {
   }
 
   /** Asks this run to show a push. Only an answer of the gateway that has the box counts. Never rejects. */
-  async #askOnce(run: string, box: string, show: ShowBody): Promise<void> {
+  async #askOnce(run: string, box: string, show: ShowBody, mayBeLost: boolean): Promise<void> {
     const { place, config, clock } = this.#world;
     const question = { box, show, askedAtMs: clock.wallMs() };
-    const answer = await place.ask(run, 'push', question, config.confirmTimeoutMs);
+    const answer = await place.ask(run, 'push', question, config.confirmTimeoutMs, mayBeLost);
     if (answer === undefined) return;
     const isOffline = !answer.ok && answer.code === 'BOX_OFFLINE';
     const now = isOffline ? await place.elsewhere(box).catch(() => undefined) : undefined;
     if (now === undefined || now.run === run) this.#confirmations.settle(box, show.pushId, answer);
-    else if (this.#confirmations.isAwaited(box, show.pushId)) await this.#askOnce(now.run, box, show);
+    else if (this.#confirmations.isAwaited(box, show.pushId)) await this.#askOnce(now.run, box, show, false);
   }
 
   /** Marks a push as failed. Returns whether it was unfinished. If the store fails, the next resend marks it. */

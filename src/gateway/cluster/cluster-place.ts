@@ -15,6 +15,7 @@ import type { GatewayDeps } from '../common/world.ts';
 import type { DatabaseClock } from '../store/engines/database-clock.ts';
 import type { StoreSharing } from '../store/engines/store-sharing.ts';
 import { Beats } from './beats.ts';
+import { BrokerLine } from './broker-line.ts';
 import type { DatabaseSession } from './database-session.ts';
 import { differingKeys } from './differences.ts';
 import type { GatewayRow, GatewayRows, LivingGateway, View } from './gateway-rows.ts';
@@ -69,7 +70,8 @@ export class ClusterPlace implements Place {
     this.vaultKey = parts.vaultKey;
     this.time = time;
     const superseded = () => this.#supersede();
-    this.#voice = new Voice(run, sessions.voice, { clock, random, log });
+    const line = new BrokerLine(this.lanes, this.vaultKey, random, () => this.gateways());
+    this.#voice = new Voice(run, { database: sessions.voice, line }, { clock, random, log });
     this.#news = new Newsstand(run, sessions.beats, log);
     this.#holdings = new Holdings(run, sessions.leases, superseded);
     this.#works = new Works(run, this.#holdings, clock, () => this.gateways());
@@ -220,13 +222,8 @@ export class ClusterPlace implements Place {
     if (this.others().length > 0) this.#voice.hint(hint);
   }
 
-  ask<K extends Ask>(
-    run: string,
-    kind: K,
-    question: Questions[K]['question'],
-    withinMs: number,
-  ): Promise<Questions[K]['answer'] | undefined> {
-    return this.#voice.ask(run, kind, question, withinMs);
+  ask<K extends Ask>(...asked: Parameters<typeof Voice.prototype.ask<K>>) {
+    return this.#voice.ask<K>(...asked);
   }
 
   others(): readonly string[] {

@@ -16,6 +16,8 @@ export class ClusterLanes implements Lanes {
   readonly #clock: Clock;
   readonly #watchers: (() => void)[] = [];
   #isServed: () => boolean = () => false;
+  #send: (lane: number, sealed: Buffer) => boolean = () => false;
+  #heard: (sealed: Buffer) => void = () => undefined;
   #servedAtMs = Number.NEGATIVE_INFINITY;
   #servedSinceMs = Number.NEGATIVE_INFINITY;
   #homes: readonly LivingGateway[] = [];
@@ -53,8 +55,23 @@ export class ClusterLanes implements Lanes {
     this.#watchers.push(changed);
   }
 
-  serve(isServed: () => boolean): void {
+  serve(isServed: () => boolean, send: (lane: number, sealed: Buffer) => boolean): void {
     this.#isServed = isServed;
+    this.#send = send;
+  }
+
+  said(sealed: Buffer): void {
+    this.#heard(sealed);
+  }
+
+  /** Says something to the gateway of a lane. Returns false while this one is not at the broker. */
+  send(lane: number, sealed: Buffer): boolean {
+    return this.#send(lane, sealed);
+  }
+
+  /** Passes on what others say to this lane. */
+  hear(heard: (sealed: Buffer) => void): void {
+    this.#heard = heard;
   }
 
   /** Returns whether the own lane is served, or was a moment ago: a short break moves no boxes. */

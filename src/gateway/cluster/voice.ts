@@ -3,6 +3,7 @@ import { reasonOf, systemCodeOf } from '../../lib/errors.ts';
 import type { Logger } from '../../lib/log.ts';
 import type { Random } from '../../lib/random.ts';
 import type { Ask, Hint, Questions } from '../common/place.ts';
+import type { BrokerLine } from './broker-line.ts';
 import type { DatabaseSession } from './database-session.ts';
 import { type Said, said, type WrongLogin } from './said.ts';
 import { CHANNEL, channelOf, RUN_GONE } from './tables.ts';
@@ -27,11 +28,13 @@ export interface Ears {
 
 /**
  * Says things to the other gateways by notifications of the database, and hears what they say. A notification may be
- * lost. Whoever relies on one asks again, or reads the rows.
+ * lost. Whoever relies on one asks again, or reads the rows. A question that will be asked again goes over the broker: a
+ * notification wakes all sessions of the database that listen, although it is for one of them.
  */
 export class Voice {
   readonly #run: string;
   readonly #database: DatabaseSession;
+  readonly #line: BrokerLine;
   readonly #deps: { clock: Clock; random: Random; log: Logger };
   readonly #over = new AbortController();
   readonly #asked = new Map<string, (answer: unknown) => void>();
@@ -40,15 +43,21 @@ export class Voice {
   #isChecking = false;
   #ears: Ears | undefined;
 
-  constructor(run: string, database: DatabaseSession, deps: { clock: Clock; random: Random; log: Logger }) {
+  constructor(
+    run: string,
+    { database, line }: { database: DatabaseSession; line: BrokerLine },
+    deps: { clock: Clock; random: Random; log: Logger },
+  ) {
     this.#run = run;
     this.#database = database;
+    this.#line = line;
     this.#deps = deps;
   }
 
   /** Begins to pass on what others say. */
   begin(ears: Ears): void {
     this.#ears = ears;
+    this.#line.begin((text) => void this.#hear(text, (to, it) => this.#line.say(to, JSON.stringify(it))));
   }
 
   /**
@@ -75,16 +84,18 @@ export class Voice {
     this.#say(CHANNEL, told);
   }
 
-  /** Asks one run. Returns undefined without an answer in time. */
+  /** Asks one run. Returns undefined without an answer in time. `mayBeLost`: it goes over the broker if that is there. */
   async ask<K extends Ask>(
     run: string,
     kind: K,
     question: Questions[K]['question'],
     withinMs: number,
+    mayBeLost = false,
   ): Promise<Questions[K]['answer'] | undefined> {
     const id = this.#deps.random.uuid();
     const answered = new Promise<unknown>((resolve) => this.#asked.set(id, resolve));
-    this.#say(channelOf(run), { by: this.#run, ask: kind, id, question });
+    const asked = { by: this.#run, ask: kind, id, question };
+    if (!(mayBeLost && this.#line.say(run, JSON.stringify(asked)))) this.#say(channelOf(run), asked);
     try {
       return (await withDeadline(this.#deps.clock, withinMs, answered)) as Questions[K]['answer'] | undefined;
     } finally {
@@ -93,26 +104,33 @@ export class Voice {
   }
 
   /** Takes a notification. Never throws. */
-  async heard(payload: string): Promise<void> {
+  heard(payload: string): Promise<void> {
+    return this.#hear(payload, () => false);
+  }
+
+  /** Takes what was said. An answer goes back over `line`, or else by a notification. Never throws. */
+  async #hear(payload: string, line: (to: string, answer: Said) => boolean): Promise<void> {
     const { log } = this.#deps;
     try {
       const text = payload.startsWith(ROW) ? await this.#textOf(payload.slice(ROW.length)) : payload;
       if (text === undefined) return;
       const parsed = said.safeParse(JSON.parse(text));
-      if (parsed.success) await this.#take(parsed.data);
+      if (parsed.success) await this.#take(parsed.data, line);
       else log.warn('hint-refused', { reason: 'it was sent by a gateway of another version' });
     } catch (error) {
       log.warn('hint-failed', { reason: reasonOf(error) });
     }
   }
 
-  async #take(it: Said): Promise<void> {
+  async #take(it: Said, line: (to: string, answer: Said) => boolean): Promise<void> {
     if ('answerTo' in it) return this.#asked.get(it.answerTo)?.(it.answer);
     if (it.by === this.#run && !('about' in it)) return;
     if ('about' in it) return this.#ears?.wrongLogin(it);
     if ('hint' in it) return this.#ears?.hint(it.hint);
     const answer = await this.#ears?.answer(it.ask, it.question);
-    if (answer !== undefined) this.#say(channelOf(it.by), { answerTo: it.id, answer });
+    if (answer === undefined) return;
+    const answered = { answerTo: it.id, answer };
+    if (!line(it.by, answered)) this.#say(channelOf(it.by), answered);
   }
 
   async #textOf(id: string): Promise<string | undefined> {

@@ -111,9 +111,12 @@ export interface Lanes {
   watch(changed: () => void): void;
   /**
    * Begins to serve the own lane while `isServed` says so. While it does not for some seconds, the boxes of this lane get
-   * homes elsewhere, and others open the doors.
+   * homes elsewhere, and others open the doors. `send` says something to the gateway of another lane, and returns false
+   * while it cannot.
    */
-  serve(isServed: () => boolean): void;
+  serve(isServed: () => boolean, send: (lane: number, sealed: Buffer) => boolean): void;
+  /** Takes what was said to the gateway of this lane. On a broker without topic rights it may be anything. */
+  said(sealed: Buffer): void;
 }
 
 /**
@@ -186,12 +189,16 @@ export interface Place {
   /** Tells news. Settles once it is stored, or with false if it never will be. */
   tell(news: News): Promise<boolean>;
   hint(hint: Hint): void;
-  /** Asks one gateway. Returns undefined without an answer in time. Never rejects. */
+  /**
+   * Asks one gateway. Returns undefined without an answer in time. Never rejects. `mayBeLost`: whoever asks will ask
+   * again, so the question takes the way that costs least, and that may lose it.
+   */
   ask<K extends Ask>(
     run: string,
     kind: K,
     question: Questions[K]['question'],
     withinMs: number,
+    mayBeLost?: boolean,
   ): Promise<Questions[K]['answer'] | undefined>;
   /** Returns the runs of the other gateways. */
   others(): readonly string[];
@@ -213,6 +220,7 @@ export function placeAlone(run: string): Place {
       doors: () => [],
       watch: () => undefined,
       serve: () => undefined,
+      said: () => undefined,
     },
     sharing: undefined,
     vaultKey: undefined,
