@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
@@ -106,6 +107,22 @@ describe('paybox doctor --gateway', () => {
     const other = await findingsFor({ ...gateway, mode: 'live', databaseUrl: 'postgres://db/paybox' });
     expect(other('backup')).toMatchObject({ result: 'skipped', found: expect.stringContaining('PostgreSQL') });
     expect(other('gateway')).toMatchObject({ result: 'warning', fix: 'restart it: this file says live' });
+  });
+
+  it.each([
+    [500, /request-failed.*healthz.*database/],
+    [401, /adminToken/],
+    [404, /other program.*http\.port/],
+  ])('doctor says what to do about a gateway that answers %s', async (status, fix) => {
+    const server = createServer((_request, response) => void response.writeHead(status).end('{"status":"FAILED"}'));
+    server.listen(0, '127.0.0.1');
+    onTestFinished(() => void server.close());
+    await once(server, 'listening');
+    const { port } = server.address() as AddressInfo;
+    const of = await findingsFor({ http: { host: '127.0.0.1', port }, cluster: {} });
+    const found = `http://127.0.0.1:${port}/_mock/about answers ${status}`;
+    expect(of('gateway')).toEqual({ check: 'gateway', result: 'failed', found, fix: expect.stringMatching(fix) });
+    expect(of('cluster')?.found).toContain(`/healthz answers ${status}`);
   });
 
   it('doctor finds a chain that is broken, a key of another certificate, and one that ends soon', async () => {

@@ -220,11 +220,19 @@ async function askRunning<T>(
     const answer = schema.safeParse(parseJson(body));
     if (answer.success) return { answer: answer.data };
     const found = `${origin}${path} answers ${status}${status === 200 ? ' in an unknown form' : ''}`;
-    return { finding: failed(check, new Error(found), 'see its log; another program may have its port') };
+    return { finding: failed(check, new Error(found), fixOfStatus(status)) };
   } catch (error) {
     const found = `it does not answer at ${origin}: ${systemCodeOf(error) ?? reasonOf(error)}`;
     return { finding: failed(check, new Error(found), fix) };
   }
+}
+
+/** Returns what to do about a gateway that answers a call of the doctor with this status, and not as it should. */
+function fixOfStatus(status: number): string {
+  if (status === 401 || status === 403) return 'put the adminToken with which it runs into this file, then ask again';
+  if (status < 500) return 'end the other program that has its port, or correct http.port';
+  const store = 'mostly its store fails: give the disk or the database room, rights and connections';
+  return `see why in its log (request-failed) and at /healthz; ${store}; it goes on by itself then`;
 }
 
 /**

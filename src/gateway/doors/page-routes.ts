@@ -47,7 +47,8 @@ export async function pageRoutes(scope: FastifyInstance, { world, stored, money,
     if (reason !== undefined) return reply.code(503).send({ status: 'failed', reason, ...seen });
     // Waiting callbacks are shown, but do not make the gateway unhealthy.
     const pending = await backlog();
-    if (pending === undefined) return reply.code(503).send({ status: 'failed', reason: 'the store does not answer' });
+    if (pending === undefined)
+      return reply.code(503).send({ status: 'failed', reason: 'the store does not answer', ...seen });
     const { partners: _partners, ...callbacks } = pending;
     return { status: 'ok', mode: config.mode, ...seen, callbacks };
   });
