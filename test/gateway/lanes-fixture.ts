@@ -27,6 +27,8 @@ export class LanesOfTest {
   count = 3;
   /** The lanes of the gateways that live; a box has its home in the one that `homes` names, or else in the first. */
   living: number[] = [];
+  /** The lanes of gateways that end soon. */
+  leaving: number[] = [];
   readonly homes = new Map<string, number>();
   /** The lane of the gateway that answers at a door. */
   readonly doors = new Map<number, number>();
@@ -66,6 +68,9 @@ export async function gatewayInLane(own: number, url: string, lanes: LanesOfTest
       },
       homeOf: (code: string) => lanes.homeOf(code),
       doors: () => [...lanes.doors].filter(([, at]) => at === own).map(([lane]) => lane),
+      get isLeaving() {
+        return lanes.leaving.includes(own);
+      },
       watch: (changed: () => void) => lanes.watch(changed),
       serve: () => undefined,
       said: () => undefined,

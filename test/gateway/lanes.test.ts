@@ -1,9 +1,11 @@
-import { expect, it } from 'vitest';
+import { connectAsync } from 'mqtt';
+import { expect, it, onTestFinished } from 'vitest';
+import { GATEWAY_LOGIN } from '../../src/device/setup/brokers.ts';
 import { connectFakeBox } from '../support/fake-box.ts';
 import { eventually } from '../support/net.ts';
 import { BOX1, BOX2, BOXES } from './harness.ts';
 import { goneAndBack, hello } from './lane-doors.ts';
-import { brokerOfLanes, gatewayInLane, LanesOfTest, pushTo, watchPresence } from './lanes-fixture.ts';
+import { brokerOfLanes, gatewayInLane, LANES_PASSWORD, LanesOfTest, pushTo, watchPresence } from './lanes-fixture.ts';
 
 it('SHA-1 SHA-2 a box begins in lane 0, is sent to the lane of its home, and has a session there alone', async () => {
   const url = await brokerOfLanes();
@@ -81,4 +83,64 @@ it('SHA-2 the holder sends boxes home a few each second, and none on which a pus
   expect(await showing.next('refused')).toMatchObject({ code: 'MOVED', shard: 2 });
   expect(showing.of('refused')).toHaveLength(1);
   expect(one.hub.sessions.size).toBe(0);
+});
+
+it('SHA-2 a gateway that ends sends all boxes home at once, also those on which a push is open', async () => {
+  const url = await brokerOfLanes();
+  const lanes = new LanesOfTest();
+  lanes.living = [1];
+  for (const { terminalCode } of BOXES) lanes.homes.set(terminalCode, 2);
+  const one = await gatewayInLane(1, url, lanes);
+  const showing = await hello(url, 1, BOX1);
+  const idle = await hello(url, 1, BOX2);
+  expect(await pushTo(one.hub, BOX1)).toEqual({ ok: true });
+  await showing.next('show');
+  lanes.leaving = [1];
+  lanes.living = [2];
+  lanes.changed();
+  for (const box of [showing, idle]) {
+    expect(await box.next('refused')).toMatchObject({ code: 'MOVED', shard: 2, sessionId: box.sessionId });
+  }
+  expect(one.hub.sessions.size).toBe(0);
+});
+
+it.each([
+  ['hangs', () => new Promise<number>(() => undefined)],
+  ['fails', () => Promise.reject(new Error('the database is away'))],
+])('PRE-2 PRE-6 a door opens while the store %s, and names the spread that it knew last', async (_how, boxCount) => {
+  const url = await brokerOfLanes();
+  const lanes = new LanesOfTest();
+  lanes.living = [1];
+  const said = await watchPresence(url, 0);
+  const one = await gatewayInLane(1, url, lanes);
+  one.stored.directory.boxCount = async () => 400;
+  lanes.doors.set(0, 1);
+  lanes.changed();
+  await eventually('the door', () => said.some((it) => it.online));
+  one.stored.directory.boxCount = boxCount;
+  lanes.doors.delete(0);
+  lanes.changed();
+  await eventually('its end', () => said.some((it) => !it.online));
+  lanes.doors.set(0, 1);
+  lanes.changed();
+  await eventually('the door again', () => said.at(-1)?.online);
+  expect(said.filter((it) => it.online).map((it) => it.spreadMs)).toEqual([400, 400]);
+});
+
+it('SHA-2 a door that has lost the broker does not say that it is there once the gateway of its lane is back', async () => {
+  const url = await brokerOfLanes();
+  const lanes = new LanesOfTest();
+  lanes.living = [1];
+  lanes.doors.set(2, 1);
+  const said = await watchPresence(url, 2);
+  const one = await gatewayInLane(1, url, lanes);
+  const door = await eventually('the door', () => said.find((it) => it.online));
+  // Nobody has closed it yet.
+  lanes.doors.delete(2);
+  const clientId = `gateway-${door.sessionId.slice(0, 8)}`;
+  const thief = await connectAsync(url, { username: GATEWAY_LOGIN, password: LANES_PASSWORD, clientId });
+  onTestFinished(() => thief.endAsync(true));
+  await eventually('its end', () => said.some((it) => !it.online));
+  await eventually('its next attempt', () => one.logged('broker-unreachable').length > 0 || said.at(-1)?.online);
+  expect(said.map((it) => it.online)).toEqual([true, false]);
 });

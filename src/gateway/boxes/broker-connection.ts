@@ -5,11 +5,11 @@ import type { HostResolver } from '../../lib/resolver.ts';
 import { decodePresence } from '../../protocol/codec.ts';
 import { type DownMessage, unheardMaxMs } from '../../protocol/messages.ts';
 import { boxTopic, gatewayPresenceTopic, gatewayRights, gatewaysTopic, parseBoxTopic } from '../../protocol/topics.ts';
-import type { Stored } from '../common/stored.ts';
 import type { World } from '../common/world.ts';
 import { BROKER_TRANSPORT, type BrokerAddress, connectToBroker } from './broker-client.ts';
 import type { BoxConnection, BoxSocket } from './connection.ts';
 import { GatewayPresence, presenceOf } from './gateway-presence.ts';
+import type { HelloSpread } from './hello-spread.ts';
 import type { ChannelConnection } from './mqtt-channel.ts';
 import { aliveMsFor } from './welcome.ts';
 import type { BoxWire, LaneHub } from './wire.ts';
@@ -34,10 +34,11 @@ const BEGIN_TIMEOUT_MS = 15_000;
 type Refusal = { code: string; reason: string };
 const refuse = (code: string, reason: string): Refusal => ({ code, reason });
 
-/** One lane at the broker: its number, and who takes what boxes say there. */
+/** One lane at the broker: its number, who takes what boxes say there, and how boxes spread their hellos. */
 export interface Lane extends Omit<BoxWire, 'hub'> {
   lane: number;
   hub: LaneHub;
+  spread: HelloSpread;
 }
 
 /** Holds one connection of the gateway to the broker, in one lane. After its end the channel opens a new one. */
@@ -55,24 +56,20 @@ export class BrokerConnection implements ChannelConnection {
   /** Send time of each message that the broker has not acknowledged, oldest first. */
   readonly #unacknowledgedMs = new Map<object, number>();
 
-  private constructor(client: MqttClient, runId: string, world: World, stored: Stored, at: Lane) {
+  private constructor(client: MqttClient, runId: string, world: World, at: Lane) {
     this.#client = client;
     this.#runId = runId;
     this.#world = world;
     this.#at = at;
-    this.#presence = new GatewayPresence(client, runId, at.lane, world, stored);
+    this.#presence = new GatewayPresence(client, runId, at.lane, world, at.spread);
     this.#heardAtMs = world.clock.monotonicMs();
     this.closed = new Promise((resolve) => client.once('close', () => resolve()));
   }
 
   /** Connects, subscribes to every box, and only then publishes the gateway's presence (PROTOCOL.md, clause PRE-2). */
-  static async open(
-    address: BrokerAddress,
-    names: HostResolver,
-    world: World,
-    stored: Stored,
-    at: Lane,
-  ): Promise<BrokerConnection> {
+  static async open(address: BrokerAddress, names: HostResolver, world: World, at: Lane): Promise<BrokerConnection> {
+    // Even the last will of a door would contradict the gateway of its lane.
+    if (isNeedless(at.lane, world)) throw new Error(`lane ${at.lane} has its gateway again`);
     // Each connection has a new run id, because a box says hello again to an unknown run.
     const runId = world.random.uuid();
     const will: IClientOptions['will'] = {
@@ -82,7 +79,7 @@ export class BrokerConnection implements ChannelConnection {
       retain: true,
     };
     const client = await connectToBroker(address, names, { clientId: `gateway-${runId.slice(0, 8)}`, will }, world.log);
-    const connection = new BrokerConnection(client, runId, world, stored, at);
+    const connection = new BrokerConnection(client, runId, world, at);
     try {
       client.on('message', (topic, payload, packet) => {
         if (topic === connection.#presence.topic) connection.#keepPresent(payload, packet);
@@ -176,7 +173,7 @@ export class BrokerConnection implements ChannelConnection {
   /** Publishes the presence of the gateway again if it has changed. Never throws. */
   async renewPresence(): Promise<void> {
     try {
-      if (this.isConnected) await this.#presence.renew();
+      if (this.isConnected && !isNeedless(this.#at.lane, this.#world)) await this.#presence.renew();
     } catch (error) {
       this.#world.log.warn('gateway-presence-not-sent', { reason: reasonOf(error) });
     }
@@ -208,10 +205,7 @@ export class BrokerConnection implements ChannelConnection {
   }
 
   #keepPresent(payload: Buffer, packet: IPublishPacket): void {
-    const { lanes } = this.#world.place;
-    // The gateway of this lane is back, and says itself that it is there.
-    if (this.#isDoor && !lanes.doors().includes(this.#at.lane)) return;
-    this.#presence.keep(payload, packet);
+    if (!isNeedless(this.#at.lane, this.#world)) this.#presence.keep(payload, packet);
   }
 
   /** Handles any message of a box. On a broker without topic rights it may contain anything. Never throws. */
@@ -292,4 +286,9 @@ export class BrokerConnection implements ChannelConnection {
       this.#world.log.warn('message-not-sent', { box: terminalCode, type, reason: reasonOf(error) });
     });
   }
+}
+
+/** Returns whether a connection in this lane is a door whose lane has its gateway again, which says itself that it is there. */
+function isNeedless(lane: number, { place: { lanes } }: World): boolean {
+  return lane !== lanes.own && !lanes.doors().includes(lane);
 }

@@ -3,12 +3,8 @@ import { reasonOf } from '../../lib/errors.ts';
 import { decodePresence, encode } from '../../protocol/codec.ts';
 import { MESSAGE_VERSION } from '../../protocol/messages.ts';
 import { gatewayPresenceTopic } from '../../protocol/topics.ts';
-import type { Stored } from '../common/stored.ts';
 import type { World } from '../common/world.ts';
-import { spreadMsFor } from './welcome.ts';
-
-/** Lane 0 has no gateway of its own. */
-const LANES_WITHOUT_GATEWAY = 1;
+import type { HelloSpread } from './hello-spread.ts';
 
 /** Publishes the presence of one run of a gateway in one lane (PROTOCOL.md, clauses PRE-2 and SHA-3). */
 export class GatewayPresence {
@@ -18,15 +14,15 @@ export class GatewayPresence {
   readonly #client: MqttClient;
   readonly #runId: string;
   readonly #world: World;
-  readonly #stored: Stored;
+  readonly #spread: HelloSpread;
   readonly #echo = Promise.withResolvers<void>();
   #birth = '';
 
-  constructor(client: MqttClient, runId: string, lane: number, world: World, stored: Stored) {
+  constructor(client: MqttClient, runId: string, lane: number, world: World, spread: HelloSpread) {
     this.#client = client;
     this.#runId = runId;
     this.#world = world;
-    this.#stored = stored;
+    this.#spread = spread;
     this.topic = gatewayPresenceTopic(lane);
     this.echoed = this.#echo.promise;
   }
@@ -79,10 +75,8 @@ export class GatewayPresence {
   }
 
   async #now(): Promise<string> {
-    const lanes = this.#world.place.lanes.count;
-    const gateways = lanes === undefined ? 1 : Math.max(lanes - LANES_WITHOUT_GATEWAY, 1);
-    const spreadMs = spreadMsFor((await this.#stored.directory.boxCount()) / gateways);
-    return presenceOf(this.#runId, true, { spreadMs, shards: lanes });
+    const shards = this.#world.place.lanes.count;
+    return presenceOf(this.#runId, true, { spreadMs: await this.#spread.ms(), shards });
   }
 }
 

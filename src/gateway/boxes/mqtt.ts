@@ -8,6 +8,7 @@ import type { BrokerListener, BrokerOptions, EmbeddedBroker } from './broker.ts'
 import type { BrokerAddress } from './broker-client.ts';
 import { BrokerConnection } from './broker-connection.ts';
 import type { BrokerLogin } from './broker-rights.ts';
+import { HelloSpread } from './hello-spread.ts';
 import { Homecoming } from './homecoming.ts';
 import { LaneDoors } from './lane-doors.ts';
 import { type MqttChannel, openMqttChannel } from './mqtt-channel.ts';
@@ -107,9 +108,10 @@ async function open(
   wire: BoxWire,
 ): Promise<MqttChannel<BrokerConnection>> {
   const { clock, log, place } = world;
+  const spread = new HelloSpread(world, stored);
   const dial = (lane: number, hub: LaneHub, mayBeAway: boolean) => {
-    const at = { ...wire, lane, hub };
-    const open = (names: HostResolver) => BrokerConnection.open(address, names, world, stored, at);
+    const at = { ...wire, lane, hub, spread };
+    const open = (names: HostResolver) => BrokerConnection.open(address, names, world, at);
     return openMqttChannel(address, open, { clock, log, mayBeAway });
   };
   // A gateway of several starts while the broker is away, because boxes over HTTP need none.

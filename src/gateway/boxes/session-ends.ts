@@ -71,13 +71,14 @@ export class SessionEnds {
   }
 
   /**
-   * Sends the box of this connection to another lane (PROTOCOL.md, clause SHA-2), unless a push is open on it. Settles
-   * with whether it goes.
+   * Sends the box of this connection to another lane (PROTOCOL.md, clause SHA-2), unless a push is open on it. A gateway
+   * that ends keeps only boxes that are to confirm a push. Settles with whether the box goes.
    */
   move(terminalCode: string, to: { connection: BoxConnection; lane: number }): Promise<boolean> {
     return this.#end(terminalCode, 'move', async (session) => {
       if (session.connection !== to.connection) return;
-      if ((await this.#stored.store.orders.openPushIds(terminalCode)).length > 0) return;
+      const { isLeaving } = this.#world.place.lanes;
+      if (!isLeaving && (await this.#stored.store.orders.openPushIds(terminalCode)).length > 0) return;
       // A push may have begun meanwhile, whose row was not there yet.
       if (this.#held.confirmations.unawaited(terminalCode).except.length > 0) return;
       session.send({ type: 'refused', code: 'MOVED', reason: CODES.MOVED, shard: to.lane });

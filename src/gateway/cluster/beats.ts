@@ -31,6 +31,8 @@ interface BeatsDeps {
 export class Beats {
   readonly #deps: BeatsDeps;
   readonly #over = new AbortController();
+  /** Ends the wait for the next beat. */
+  #wait = new AbortController();
   #running: Promise<void> = Promise.resolve();
   #told: readonly string[] = [];
   readonly #burying = new Set<string>();
@@ -50,7 +52,13 @@ export class Beats {
 
   async end(): Promise<void> {
     this.#over.abort();
+    this.hurry();
     await this.#running;
+  }
+
+  /** Makes the next beat follow at once. */
+  hurry(): void {
+    this.#wait.abort();
   }
 
   /** Returns whether this run was seen so lately that nobody buries it. One that was frozen knows this before it asks. */
@@ -62,8 +70,9 @@ export class Beats {
     const { clock, log, unseen, rows } = this.#deps;
     let isUnseen = false;
     while (!this.#over.signal.aborted) {
-      await clock.sleep(BEAT_MS, this.#over.signal);
+      await clock.sleep(BEAT_MS, this.#wait.signal);
       if (this.#over.signal.aborted) return;
+      this.#wait = new AbortController();
       // After the database was lost, or this process has slept, all others look gone until they were seen again.
       if (!this.isSeen) rows.forgetSilence();
       try {
@@ -99,7 +108,11 @@ export class Beats {
     const { rows, log } = this.#deps;
     this.#burying.add(run);
     try {
-      if (await rows.bury(run)) log.info('gateway-buried', { run });
+      if (await rows.bury(run)) {
+        log.info('gateway-buried', { run });
+        // Its doors are free now.
+        this.hurry();
+      }
     } catch (error) {
       log.warn('gateway-not-buried', { run, reason: reasonOf(error) });
     }

@@ -245,6 +245,7 @@ export class ClusterPlace implements Place {
   /** Sends boxes to other homes from now on. */
   async beginToLeave(): Promise<void> {
     await this.#parts.rows.beginToLeave(this.run).catch(() => undefined);
+    this.#beats.hurry();
   }
 
   async close(): Promise<void> {

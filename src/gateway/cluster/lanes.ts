@@ -23,6 +23,7 @@ export class ClusterLanes implements Lanes {
   #homes: readonly LivingGateway[] = [];
   #lanes: readonly number[];
   #doors: readonly number[] = [];
+  #isLeaving = false;
 
   constructor(own: number, clock: Clock) {
     this.own = own;
@@ -49,6 +50,10 @@ export class ClusterLanes implements Lanes {
 
   doors(): readonly number[] {
     return this.#doors;
+  }
+
+  get isLeaving(): boolean {
+    return this.#isLeaving;
   }
 
   watch(changed: () => void): void {
@@ -104,6 +109,7 @@ export class ClusterLanes implements Lanes {
     const homes = staying.length > 0 ? staying : serving;
     const before = JSON.stringify([this.#homes.map(({ name }) => name), this.#lanes, this.#doors]);
     [this.#homes, this.#lanes, this.#doors] = [homes, lanes, doors];
+    this.#isLeaving = gateways.some(({ lane, leaving }) => lane === this.own && leaving);
     if (before === JSON.stringify([homes.map(({ name }) => name), lanes, doors])) return;
     for (const changed of this.#watchers) changed();
   }

@@ -107,6 +107,8 @@ export interface Lanes {
   homeOf(terminalCode: string): number;
   /** Returns the lanes without a gateway at which this one answers: it sends boxes from there to their homes. */
   doors(): readonly number[];
+  /** True if this gateway ends soon, so that its boxes have their homes elsewhere. */
+  readonly isLeaving: boolean;
   /** Calls `changed` whenever homes or doors have changed. */
   watch(changed: () => void): void;
   /**
@@ -218,6 +220,7 @@ export function placeAlone(run: string): Place {
       count: undefined,
       homeOf: () => 0,
       doors: () => [],
+      isLeaving: false,
       watch: () => undefined,
       serve: () => undefined,
       said: () => undefined,
