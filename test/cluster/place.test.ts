@@ -166,6 +166,34 @@ it('SHA-4 a box that leaves while the database refuses is given up once the data
   expect(await b.place.elsewhere(BOX)).toMatchObject({ sessionId: 'two' });
 });
 
+it('SHA-5 a box is on its way for some seconds after its gateway has sent it away or has gone, and not after it left', async () => {
+  const url = await database();
+  const [a, b] = [await join(url, 'a'), await join(url, 'b')];
+  const isComing = () => b.place.isComing(BOX);
+  await a.place.claim(sessionOf('one'));
+  expect(await isComing()).toBe(false);
+  a.place.release(BOX, 'one');
+  expect(await a.place.lost(new Map())).toEqual([]);
+  expect(await isComing()).toBe(false);
+  await a.place.claim(sessionOf('two'));
+  a.place.release(BOX, 'two', true);
+  await eventually('the box to be on its way', isComing);
+  await new ClusterRows(url).query(`update cluster.left_boxes set left_at = left_at - interval '5 s'`);
+  expect(await isComing()).toBe(false);
+  // A box of another session is not on its way.
+  await a.place.claim(sessionOf('three'));
+  a.place.release(BOX, 'two', true);
+  expect(await a.place.lost(new Map([[BOX, { sessionId: 'three' }]]))).toEqual([]);
+  expect(await isComing()).toBe(false);
+  await a.close();
+  expect(await isComing()).toBe(true);
+  expect(await b.place.elsewhere(BOX)).toBeUndefined();
+  // This gateway has it already, and its session begins.
+  await new ClusterRows(url).query('delete from cluster.left_boxes');
+  await b.place.claim(sessionOf('four'));
+  expect(await isComing()).toBe(true);
+});
+
 it('SHA-1 a name keeps its lane, and a lane without a gateway gets a door', async () => {
   const url = await database();
   const [a, b] = [await join(url, 'a'), await join(url, 'b')];

@@ -90,17 +90,109 @@ describe('a push at a gateway that has not the box', () => {
     expect(box.of('withdraw')).toEqual([]);
   });
 
-  it('SND-4 fails when its box says hello at another gateway before it has shown it', async () => {
+  it('SND-4 SHA-5 fails when its box says hello at another gateway before it has shown it, and the order is pushed again', async () => {
     const { one, two, box, pushAt, turns, pass, store, room } = await twoGateways();
+    await box.hello(two.hub);
+    box.confirms = false;
+    const { orderRef, pushId, result } = pushAt(one.hub);
+    await turns();
+    expect(box.of('show')).toHaveLength(1);
+    room.arrives = () => 0;
+    box.confirms = true;
+    await box.hello(one.hub);
+    await pass(1_500);
+    expect(await result).toMatchObject({ ok: true });
+    expect(await store.pushes.state(pushId)).toMatchObject({ status: 'failed', code: 'BOX_OFFLINE' });
+    const [, again] = box.of('show');
+    const order = await store.orders.find(orderRef);
+    expect(order).toMatchObject({ status: 'shown', last_push_id: again?.pushId });
+    expect(again?.pushId).not.toBe(pushId);
+    expect(Number(again?.sessionMs) + Number(again?.expiresInMs)).toBeLessThanOrEqual(300_000);
+  });
+
+  it('CAN-1 SHA-5 is not repeated for a box that moves once its order was cancelled', async () => {
+    const { one, two, box, pushAt, turns, pass, store } = await twoGateways();
     await box.hello(two.hub);
     box.confirms = false;
     const { orderRef, result } = pushAt(one.hub);
     await turns();
-    room.arrives = () => 0;
+    const failPush = store.orders.failPush.bind(store.orders);
+    store.orders.failPush = async (...args) => {
+      const failed = await failPush(...args);
+      // As another gateway does between the two.
+      await store.orders.cancel(orderRef, 1);
+      return failed;
+    };
+    box.confirms = true;
     await box.hello(one.hub);
     await pass(1_500);
     expect(await result).toMatchObject(OFFLINE);
-    expect((await store.orders.find(orderRef))?.status).toBe('failed');
+    expect(box.of('show')).toHaveLength(1);
+    expect((await store.orders.find(orderRef))?.status).toBe('cancelled');
+  });
+
+  it.each(['sent away by', 'of a buried'] as const)(
+    'SHA-5 SND-5 waits for a box %s gateway, and is shown once the box is back',
+    async (what) => {
+      const { one, two, box, pushAt, turns, pass } = await twoGateways();
+      await box.hello(two.hub);
+      await turns();
+      if (what === 'of a buried') two.die();
+      else await two.hub.close();
+      expect(await one.hub.reachable(terminalCode)).toBe(true);
+      const { pushId, result } = pushAt(one.hub);
+      await pass(2_000);
+      expect(box.of('show')).toEqual([]);
+      await box.hello(one.hub);
+      await pass(500);
+      expect(await result).toEqual({ ok: true, value: undefined });
+      const [show] = box.of('show');
+      expect(show?.pushId).toBe(pushId);
+      expect(Number(show?.sessionMs) + Number(show?.expiresInMs)).toBeLessThanOrEqual(298_000);
+    },
+  );
+
+  it('SHA-5 SND-4 is refused at its deadline when its box, on its way to another gateway, does not come', async () => {
+    const { one, two, box, pushAt, turns, pass, store, clock } = await twoGateways();
+    await box.hello(two.hub);
+    await turns();
+    await two.hub.close();
+    await clock.advance(1_000);
+    const { orderRef, result } = pushAt(one.hub);
+    let answer: unknown;
+    void result.then((it) => {
+      answer = it;
+    });
+    await pass(3_500);
+    expect(answer).toBeUndefined();
+    await pass(1_000);
+    expect(answer).toMatchObject(OFFLINE);
+    expect(await store.orders.find(orderRef)).toBeUndefined();
+    expect(await one.hub.reachable(terminalCode)).toBe(false);
+  });
+
+  it('SND-5 is refused at once when its box itself has left', async () => {
+    const { one, two, box, pushAt, turns } = await twoGateways();
+    await box.hello(two.hub);
+    await turns();
+    box.leave();
+    await turns();
+    expect(await one.hub.reachable(terminalCode)).toBe(false);
+    expect(await pushAt(one.hub).result).toMatchObject(OFFLINE);
+  });
+
+  it('SHA-5 is still shown by another gateway while its own one stops', async () => {
+    const { one, two, box, pushAt, turns, pass } = await twoGateways();
+    await box.hello(two.hub);
+    box.confirms = false;
+    const { pushId, result } = pushAt(one.hub);
+    await turns();
+    const closing = one.hub.close();
+    await turns();
+    await box.say({ type: 'shown', pushId });
+    await pass(500);
+    expect(await result).toMatchObject({ ok: true });
+    await closing;
   });
 
   it('CAN-1 is withdrawn when its order is cancelled at any gateway', async () => {
@@ -327,7 +419,7 @@ it.each([1, 2, 3, 4, 5, 6])(
     const either = () => (chance() < 0.5 ? one : two);
     await box.hello(two.hub);
     room.arrives = () => Math.floor(chance() * 3);
-    const pushed: { pushId: string; result: Promise<{ ok: boolean }> }[] = [];
+    const pushed: { pushId: string; orderRef: string; result: Promise<{ ok: boolean }> }[] = [];
     let payments = 0;
     for (let step = 0; step < 25; step += 1) {
       const roll = chance();
@@ -347,9 +439,13 @@ it.each([1, 2, 3, 4, 5, 6])(
     box.confirms = true;
     room.arrives = () => 1;
     await pass(25_000, 1_000);
-    for (const { pushId, result } of pushed) {
-      const state = await store.pushes.state(pushId);
-      const wasShown = box.of('show').some((it) => it.pushId === pushId);
+    for (const { pushId, orderRef, result } of pushed) {
+      const order = await store.orders.find(orderRef);
+      // The order is pushed again when the box moves under its push.
+      const last = order?.last_push_id ?? pushId;
+      if (last !== pushId) expect((await store.pushes.state(pushId))?.status).toBe('failed');
+      const state = await store.pushes.state(last);
+      const wasShown = box.of('show').some((it) => it.pushId === last);
       if ((await result).ok) expect([state?.wasShown, wasShown]).toEqual([true, true]);
       else expect(['failed', 'cancelled', 'ended']).toContain(state?.status);
     }

@@ -25,6 +25,8 @@ import { oneShop, serviceAlone } from './service-alone.ts';
 import { only, storedIn, worldOf } from './stage-records.ts';
 
 export const CONFIRM_MS = 5_000;
+/** A box that its gateway has left is on its way for this time. */
+const COMING_MS = 5_000;
 const NOBODY_CALLED = { wake: () => undefined };
 
 /** What may be lost or doubled on its way from one gateway to another. */
@@ -36,6 +38,8 @@ export type Carried = 'push' | 'post' | 'heard' | 'traffic' | 'answer' | `hint $
  */
 export class PlaceRoom {
   readonly rows = new Map<string, SessionElsewhere>();
+  /** The boxes that their gateways have sent away, or that were those of a buried one, and when. */
+  readonly left = new Map<string, number>();
   /** How often something arrives: 0 is lost, 2 is doubled. */
   arrives: (what: Carried) => number = () => 1;
   /** Everything that was said, as it left. */
@@ -63,9 +67,16 @@ export class PlaceRoom {
       sharing: { name: run, run, application: run, generation: '' },
       begin: (hearing) => void this.#ears.set(run, hearing),
       claim: (session) => this.#claim(run, session),
-      release: (code, sessionId) => {
+      release: (code, sessionId, comesBack) => {
         const row = this.rows.get(code);
-        if (row?.run === run && row.sessionId === sessionId) this.rows.delete(code);
+        if (row?.run !== run || row.sessionId !== sessionId) return;
+        this.rows.delete(code);
+        if (comesBack === true) this.left.set(code, this.#clock.monotonicMs());
+      },
+      isComing: async (code) => {
+        await turn();
+        const leftMs = this.left.get(code) ?? Number.NEGATIVE_INFINITY;
+        return this.rows.get(code)?.run === run || this.#clock.monotonicMs() - leftMs < COMING_MS;
       },
       elsewhere,
       holder: async (code) => known.get(code) ?? (await elsewhere(code))?.run,
@@ -99,7 +110,11 @@ export class PlaceRoom {
   bury(run: string): void {
     this.#ears.delete(run);
     for (const [work, holder] of this.#leases) if (holder === run) this.#leases.delete(work);
-    for (const [code, row] of this.rows) if (row.run === run) this.rows.delete(code);
+    for (const [code, row] of this.rows) {
+      if (row.run !== run) continue;
+      this.rows.delete(code);
+      this.left.set(code, this.#clock.monotonicMs());
+    }
   }
 
   async #claim(run: string, session: HeldSession): Promise<{ before: string | undefined }> {

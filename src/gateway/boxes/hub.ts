@@ -10,12 +10,13 @@ import { Confirmations } from './confirmations.ts';
 import type { BoxConnection } from './connection.ts';
 import { Deliveries } from './deliveries.ts';
 import { PaymentNews } from './news.ts';
-import { Pushes } from './pushes.ts';
+import { Pushes, STOPPING } from './pushes.ts';
 import { storeReport } from './reports.ts';
 import { isAnotherAlive, onlineOf, seenOf } from './seen.ts';
 import { heldBy, Session, StaleSessions, sendTo } from './session.ts';
 import { SessionEnds } from './session-ends.ts';
 import { aliveMsFor, checkHello, type Refusal, welcomeOf } from './welcome.ts';
+import { Whereabouts } from './whereabouts.ts';
 
 type NotAlive = Exclude<UpMessage, { type: 'alive' }>;
 
@@ -34,6 +35,7 @@ export class Hub {
   #isClosed = false;
   readonly #queues: BoxQueues;
   readonly #confirmations = new Confirmations();
+  readonly #whereabouts: Whereabouts;
   readonly #deliveries: Deliveries;
   readonly #staleSessions: StaleSessions;
   readonly news: PaymentNews;
@@ -45,12 +47,14 @@ export class Hub {
     this.#world = world;
     this.#stored = stored;
     this.#queues = new BoxQueues(world.log);
-    this.pushes = new Pushes(world, stored, this.#sessions, this.#confirmations);
+    this.#whereabouts = new Whereabouts(world, this.#sessions);
+    const parts = { sessions: this.#sessions, confirmations: this.#confirmations, whereabouts: this.#whereabouts };
+    this.pushes = new Pushes(world, stored, parts);
     this.#deliveries = new Deliveries(world, stored, this.#sessions, this.pushes);
     this.#staleSessions = new StaleSessions(world);
     this.news = new PaymentNews(world, stored);
-    const held = { sessions: this.#sessions, queues: this.#queues, confirmations: this.#confirmations };
-    this.ends = new SessionEnds(world, stored, { ...held, staleSessions: this.#staleSessions, news: this.news });
+    const held = { ...parts, queues: this.#queues, staleSessions: this.#staleSessions, news: this.news };
+    this.ends = new SessionEnds(world, stored, held);
   }
 
   /** Returns the session of a box that this gateway has. */
@@ -73,8 +77,8 @@ export class Hub {
   }
 
   /** Returns whether a push to a box is worth a try. Its gateway may know better (see `Place.holder`). */
-  async reachable(terminalCode: string): Promise<boolean> {
-    return this.#sessions.has(terminalCode) || (await this.#world.place.holder(terminalCode)) !== undefined;
+  reachable(terminalCode: string): Promise<boolean> {
+    return this.#whereabouts.isReachable(terminalCode);
   }
 
   /** Returns the codes of connected boxes, at most `limit`. With `among`, only of these. */
@@ -145,12 +149,13 @@ export class Hub {
   /** Ends all sessions and waits. Settles once every queued message is handled. */
   async close(): Promise<void> {
     this.#isClosed = true;
-    this.#confirmations.settleEverything(refuse('BOX_OFFLINE', 'the gateway is stopping'));
     for (const [code, session] of this.#sessions) {
+      this.#confirmations.settleAll(code, STOPPING);
       session.end();
-      this.#world.place.release(code, session.sessionId);
+      this.#world.place.release(code, session.sessionId, true);
     }
     this.#sessions.clear();
+    await this.pushes.close();
     await this.#queues.idle();
   }
 

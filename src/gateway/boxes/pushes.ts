@@ -1,8 +1,7 @@
 import { withDeadline } from '../../lib/clock.ts';
-import { reasonOf } from '../../lib/errors.ts';
 import type { Code } from '../../protocol/codes.ts';
 import type { ShowBody } from '../../protocol/messages.ts';
-import { NOT_HERE, type Questions } from '../common/place.ts';
+import { NOT_HERE, PUSHED_MEANWHILE, type Questions } from '../common/place.ts';
 import { accept, type Result, refuse } from '../common/result.ts';
 import type { Stored } from '../common/stored.ts';
 import type { World } from '../common/world.ts';
@@ -11,16 +10,33 @@ import type { SeenOrder } from '../store/repositories/order-changes.ts';
 import type { NewOrder, NewPush } from '../store/schema/tables.ts';
 import type { Confirmations } from './confirmations.ts';
 import { outcomeOf, refusalFor } from './push-outcome.ts';
+import { PushesElsewhere } from './pushes-elsewhere.ts';
 import type { Session } from './session.ts';
+import type { BoxHolder, Whereabouts } from './whereabouts.ts';
 
-/** A holder is asked again, and the row read, this often. */
-const ASK_EVERY_MS = 1_000;
 /** A push for which nobody waits is failed this long after its deadline. */
 const STALE_AFTER_MS = 5_000;
 /** A first question of this age or less needs no look at the row: a withdrawal since then has come here, too. */
 const ASKED_NOW_MS = 500;
 /** How many pushes of other gateways are remembered. A question about one of them comes again. */
 const RECENT_MAX = 10_000;
+
+/** A gateway of several that stops waits this long for its pushes, whose boxes are at other gateways or go there. */
+const LAST_PUSHES_MS = 400;
+/** The answer to the pushes that a gateway awaits when it stops. */
+export const STOPPING = refuse('BOX_OFFLINE', 'the gateway is stopping');
+/** A push whose box changes its gateway under it is repeated so often. */
+const REPEATS_MAX = 3;
+
+/** A push as it is sent once, and the monotonic time of the call and of its deadline. */
+interface PushOnce {
+  push: NewPush;
+  newOrder: NewOrder | undefined;
+  show: ShowBody;
+  seen: SeenOrder | undefined;
+  begunMs: number;
+  untilMs: number;
+}
 
 /** The reason for which a push leaves its box. */
 export type Withdrawing = 'cancelled' | 'paid' | 'timeout';
@@ -34,38 +50,83 @@ export class Pushes {
   readonly #stored: Stored;
   readonly #sessions: ReadonlyMap<string, Session>;
   readonly #confirmations: Confirmations;
+  readonly #whereabouts: Whereabouts;
+  readonly #elsewhere: PushesElsewhere;
+  /** The calls that are not answered. */
+  readonly #underWay = new Set<Promise<unknown>>();
   /** The pushes of other gateways that are shown here and unanswered, by pushId. */
   readonly #showing = new Map<string, Promise<Result<undefined>>>();
   /** The pushes of other gateways that were shown here lately. */
   readonly #recent = new RecentIds();
 
-  constructor(world: World, stored: Stored, sessions: ReadonlyMap<string, Session>, confirmations: Confirmations) {
+  constructor(
+    world: World,
+    stored: Stored,
+    parts: { sessions: ReadonlyMap<string, Session>; confirmations: Confirmations; whereabouts: Whereabouts },
+  ) {
     this.#world = world;
     this.#stored = stored;
-    this.#sessions = sessions;
-    this.#confirmations = confirmations;
+    this.#sessions = parts.sessions;
+    this.#confirmations = parts.confirmations;
+    this.#whereabouts = parts.whereabouts;
+    this.#elsewhere = new PushesElsewhere(world, stored, parts.confirmations);
   }
 
   /**
    * Stores a push, sends it to its box and waits for the confirmation (PROTOCOL.md, clauses SND-3 to SND-6). The
    * confirmation is a report, which the hub passes to `Confirmations.settle`. With `seen`, returns PUSHED_MEANWHILE if
    * another gateway has pushed the order since, and sends nothing.
+   *
+   * A box that changes its gateway is awaited until the deadline. A push under which it changes its gateway has failed,
+   * and the order is pushed again (clause SHA-5).
    */
-  async push(
+  push(push: NewPush, newOrder: NewOrder | undefined, show: ShowBody, seen?: SeenOrder): Promise<Result<undefined>> {
+    const pushed = this.#push(push, newOrder, show, seen).finally(() => this.#underWay.delete(pushed));
+    this.#underWay.add(pushed);
+    return pushed;
+  }
+
+  async #push(
     push: NewPush,
     newOrder: NewOrder | undefined,
     show: ShowBody,
-    seen?: SeenOrder,
+    seen: SeenOrder | undefined,
+  ): Promise<Result<undefined>> {
+    const { clock, config, log, random } = this.#world;
+    const { terminal_code: box } = push;
+    const begunMs = clock.monotonicMs();
+    const untilMs = begunMs + config.confirmTimeoutMs;
+    let once: PushOnce = { push, newOrder, show, seen, begunMs, untilMs };
+    let earlier: Result<undefined> | undefined;
+    for (let repeats = 0; ; repeats += 1) {
+      const holder = await this.#whereabouts.find(box, untilMs);
+      if (holder === undefined) return earlier ?? NOT_HERE;
+      const result = await this.#pushOnce(holder, once);
+      // Who has cancelled, paid or pushed the order meanwhile is right.
+      if (earlier !== undefined && result === PUSHED_MEANWHILE) return earlier;
+      const isLost = !result.ok && result.code === 'BOX_OFFLINE';
+      if (!isLost || repeats === REPEATS_MAX || !(await this.#whereabouts.hasLeft(box, holder))) return result;
+      const [failed, pushId] = [once.push.id, random.uuid()];
+      log.info('push-repeated', { box, pushId, failed, reason: 'the box has changed its gateway' });
+      const again = { push: { ...push, id: pushId }, newOrder: undefined, show: { ...show, pushId } };
+      once = { ...again, seen: { lastPushId: failed, status: 'failed' }, begunMs, untilMs };
+      earlier = result;
+    }
+  }
+
+  /** Pushes to who has the box, once. */
+  async #pushOnce(
+    holder: BoxHolder,
+    { push, newOrder, show, seen, begunMs, untilMs }: PushOnce,
   ): Promise<Result<undefined>> {
     const { clock, changes, place, config } = this.#world;
     const { confirm, confirmTimeoutMs } = config;
     const { orders } = this.#stored.store;
     const { id, terminal_code: terminalCode } = push;
-    const begunMs = clock.monotonicMs();
-    const session = this.#sessions.get(terminalCode);
+    const session = typeof holder === 'string' ? undefined : holder;
     const sessionMs = session?.ageMs() ?? 0;
-    const holder = session === undefined ? await place.holder(terminalCode) : undefined;
-    if (session === undefined && holder === undefined) return refuse('BOX_OFFLINE', 'the box is not connected');
+    const waitedMs = Math.floor(clock.monotonicMs() - begunMs);
+    const withinMs = Math.max(0, untilMs - clock.monotonicMs());
     const confirmed = this.#confirmations.wait(terminalCode, id);
     const over = new AbortController();
     try {
@@ -78,11 +139,12 @@ export class Pushes {
       });
       if (problem !== undefined) return refusalFor(problem);
       changes.publish('orders');
-      if (holder !== undefined) void this.#ask(holder, terminalCode, show, { begunMs, signal: over.signal });
-      else if (session !== undefined && this.#sessions.get(terminalCode) === session)
-        this.#send(session, show, sessionMs);
+      if (typeof holder === 'string')
+        void this.#elsewhere.ask(holder, terminalCode, show, { begunMs, signal: over.signal });
+      else if (this.#sessions.get(terminalCode) === holder)
+        this.#send(holder, { ...show, expiresInMs: Math.max(0, show.expiresInMs - waitedMs) }, sessionMs);
       else this.#confirmations.settle(terminalCode, id, refuse('BOX_OFFLINE', 'the connection to the box was lost'));
-      const answer = () => withDeadline(clock, confirmTimeoutMs, confirmed);
+      const answer = () => withDeadline(clock, withinMs, confirmed);
       const first = await answer();
       if (first?.ok === true) return first;
       const result = first ?? refuse('BOX_TIMEOUT', `no confirmation within ${confirmTimeoutMs} ms`);
@@ -133,6 +195,15 @@ export class Pushes {
       why === 'timeout' ? refuse('BOX_TIMEOUT', 'the push is over') : refuse('WITHDRAWN', `the order was ${why}`);
     this.#confirmations.settle(terminalCode, pushId, result);
     this.#sessions.get(terminalCode)?.withdraw(pushId, why);
+  }
+
+  /** Settles once every call has its answer. */
+  async close(): Promise<void> {
+    const { place, clock } = this.#world;
+    const answered = Promise.allSettled(this.#underWay);
+    if (place.sharing !== undefined) await withDeadline(clock, LAST_PUSHES_MS, answered);
+    this.#whereabouts.close();
+    this.#confirmations.settleEverything(STOPPING);
   }
 
   /** Returns whether a push waits for its QR on the screen. A report that the box stored it then needs no commit. */
@@ -190,47 +261,6 @@ export class Pushes {
 
   #send(session: Session, show: ShowBody, sessionMs: number): void {
     session.send({ ...show, sessionMs, ...(this.#world.config.confirm === 'displayed' && { confirm: 'displayed' }) });
-  }
-
-  /**
-   * Asks the gateway that has the box to show a push, again every second until `signal` aborts, and settles its
-   * confirmation. A question or an answer may be lost, and the box may move to another gateway.
-   */
-  async #ask(
-    holder: string,
-    box: string,
-    show: ShowBody,
-    { begunMs, signal }: { begunMs: number; signal: AbortSignal },
-  ): Promise<void> {
-    const { clock, log, config, place } = this.#world;
-    const { confirm } = config;
-    const { pushId, expiresInMs } = show;
-    let run = holder;
-    for (let isFirst = true; !signal.aborted; isFirst = false) {
-      const agedMs = Math.ceil(clock.monotonicMs() - begunMs);
-      void this.#askOnce(run, box, { ...show, expiresInMs: Math.max(0, expiresInMs - agedMs) }, isFirst);
-      await clock.sleep(ASK_EVERY_MS, signal);
-      if (signal.aborted) return;
-      try {
-        const outcome = outcomeOf(await this.#stored.store.pushes.state(pushId), confirm);
-        if (outcome !== undefined) this.#confirmations.settle(box, pushId, outcome);
-        run = (await place.elsewhere(box))?.run ?? run;
-      } catch (error) {
-        log.warn('push-not-read', { box, pushId, reason: reasonOf(error) });
-      }
-    }
-  }
-
-  /** Asks this run to show a push. Only an answer of the gateway that has the box counts. Never rejects. */
-  async #askOnce(run: string, box: string, show: ShowBody, mayBeLost: boolean): Promise<void> {
-    const { place, config, clock } = this.#world;
-    const question = { box, show, askedAtMs: clock.wallMs() };
-    const answer = await place.ask(run, 'push', question, config.confirmTimeoutMs, mayBeLost);
-    if (answer === undefined) return;
-    const isOffline = !answer.ok && answer.code === 'BOX_OFFLINE';
-    const now = isOffline ? await place.elsewhere(box).catch(() => undefined) : undefined;
-    if (now === undefined || now.run === run) this.#confirmations.settle(box, show.pushId, answer);
-    else if (this.#confirmations.isAwaited(box, show.pushId)) await this.#askOnce(now.run, box, show, false);
   }
 
   /** Marks a push as failed. Returns whether it was unfinished. If the store fails, the next resend marks it. */

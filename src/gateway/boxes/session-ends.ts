@@ -23,6 +23,8 @@ interface Ending {
   reason?: string;
   /** True if the connection ends, too. */
   closes?: boolean;
+  /** True if the box is there, and says hello again soon. */
+  comesBack?: boolean;
 }
 
 /** Ends sessions of boxes, each in the queue of its box. */
@@ -59,14 +61,16 @@ export class SessionEnds {
   async renew(terminalCode: string, reason: string): Promise<void> {
     await this.#end(terminalCode, 'renew', (session) => {
       this.#held.staleSessions.refuse(session, 'SESSION_ENDED');
-      return { why: reason };
+      return { why: reason, comesBack: true };
     });
   }
 
   /** Ends all sessions, because others take over their boxes. A box over HTTP then finds another gateway. */
   sendAway(why: string): void {
     for (const [terminalCode, session] of this.#held.sessions) {
-      void this.#end(terminalCode, 'away', (it) => (it === session ? { why, closes: true } : undefined));
+      void this.#end(terminalCode, 'away', (it) =>
+        it === session ? { why, closes: true, comesBack: true } : undefined,
+      );
     }
   }
 
@@ -82,7 +86,7 @@ export class SessionEnds {
       // A push may have begun meanwhile, whose row was not there yet.
       if (this.#held.confirmations.unawaited(terminalCode).except.length > 0) return;
       session.send({ type: 'refused', code: 'MOVED', reason: CODES.MOVED, shard: to.lane });
-      return { why: CODES.MOVED };
+      return { why: CODES.MOVED, comesBack: true };
     });
   }
 
@@ -111,11 +115,11 @@ export class SessionEnds {
       const session = this.#held.sessions.get(terminalCode);
       const ending = session && (await decide(session));
       if (session === undefined || ending === undefined) return;
-      const { why, reason = why, closes = false } = ending;
+      const { why, reason = why, closes = false, comesBack = false } = ending;
       hasEnded = true;
       this.#held.sessions.delete(terminalCode);
       session.end();
-      this.#world.place.release(terminalCode, session.sessionId);
+      this.#world.place.release(terminalCode, session.sessionId, comesBack);
       this.#held.news.lost(terminalCode);
       this.#world.trafficLog.box(terminalCode, false, why);
       this.#held.confirmations.settleAll(terminalCode, refuse('BOX_OFFLINE', reason));

@@ -165,10 +165,14 @@ export class ClusterPlace implements Place {
     return claimed;
   }
 
-  release(terminalCode: string, sessionId: string): void {
-    // A row that stays is given up by the next look at what is lost, or corrected by the next claim.
-    void this.#holdings.release(terminalCode, sessionId).catch(() => undefined);
+  release(terminalCode: string, sessionId: string, comesBack = false): void {
+    // A row that stays is given up at the next look, or corrected by the next claim.
+    void this.#holdings.release(terminalCode, sessionId, comesBack).catch(() => undefined);
     this.hint({ about: 'left', box: terminalCode });
+  }
+
+  isComing(terminalCode: string): Promise<boolean> {
+    return this.#holdings.isComing(terminalCode);
   }
 
   async holder(terminalCode: string): Promise<string | undefined> {

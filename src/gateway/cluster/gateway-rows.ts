@@ -4,7 +4,7 @@ import { type DatabaseClock, NOW_MS_SQL } from '../store/engines/database-clock.
 import { refuseEarlierCluster } from '../store/engines/earlier-cluster.ts';
 import { nameOf } from '../store/engines/postgres-session.ts';
 import type { DatabaseSession } from './database-session.ts';
-import { ENDED_MS, GONE_MS, SETUP, SETUP_LOCK, sessionsOf } from './tables.ts';
+import { ENDED_MS, GONE_MS, REMOVE_RUN, SETUP, SETUP_LOCK, sessionsOf } from './tables.ts';
 
 /** The presence of a gateway at a broker can name this many lanes. Lane 0 is nobody's. */
 const LANE_MAX = 1_023;
@@ -205,7 +205,7 @@ export class GatewayRows {
         [run],
       );
       if (open.rows.length === 0) {
-        await this.#database.query('delete from cluster.gateways where run = $1', [run]);
+        await this.#database.query(REMOVE_RUN, [run]);
         return true;
       }
       await this.#clock.sleep(BURY_LOOK_MS);
@@ -220,6 +220,6 @@ export class GatewayRows {
 
   /** Removes this run and all its leases. Its other sessions must have ended. */
   async leave(run: string): Promise<void> {
-    await this.#database.query('delete from cluster.gateways where run = $1', [run]);
+    await this.#database.query(REMOVE_RUN, [run]);
   }
 }

@@ -4,6 +4,7 @@ import type { HeldSession, SessionElsewhere } from '../common/place.ts';
 import type { DatabaseSession } from './database-session.ts';
 import type { LivingGateway } from './gateway-rows.ts';
 import { Gathered } from './gather.ts';
+import { IS_COMING, RECORD_LEFT } from './tables.ts';
 
 /** The SQLSTATE of a row that refers to a run that is gone. */
 const FOREIGN_KEY = '23503';
@@ -29,9 +30,10 @@ export class Holdings {
   readonly #superseded: () => void;
   readonly #claims: Gathered<HeldSession, Claimed>;
   readonly #lookups: Gathered<string, SessionElsewhere | undefined>;
+  readonly #coming: Gathered<string, boolean>;
   readonly #works: Gathered<string, string | undefined>;
   /** Sessions whose end is not stored yet, by box. Without that, a box that is away would look connected. */
-  readonly #unreleased = new Map<string, string>();
+  readonly #unreleased = new Map<string, { sessionId: string; comesBack: boolean }>();
 
   /** Calls `superseded` when a lease is refused because this run is gone. */
   constructor(run: string, database: DatabaseSession, superseded: () => void) {
@@ -47,31 +49,38 @@ export class Holdings {
       const found = await this.elsewhere(codes);
       return codes.map((it) => found.get(it));
     });
+    this.#coming = new Gathered(same, (codes) => this.#areComing(codes));
     this.#works = new Gathered(same, (some) => this.#take(some));
   }
 
   /** Takes a box for this session, from whoever has it. Settles once that is durable. */
   async claim(session: HeldSession): Promise<Claimed> {
     const { terminalCode, sessionId } = session;
-    if (this.#unreleased.get(terminalCode) === sessionId) this.#unreleased.delete(terminalCode);
+    if (this.#unreleased.get(terminalCode)?.sessionId === sessionId) this.#unreleased.delete(terminalCode);
     const claimed = await this.#claims.ask(session);
     this.#unreleased.delete(terminalCode);
     return claimed;
   }
 
   /** Gives up a box if this session has it. `releaseRest` tries again what fails here. */
-  async release(terminalCode: string, sessionId: string): Promise<void> {
-    this.#unreleased.set(terminalCode, sessionId);
-    await this.#database.query(
-      'delete from cluster.box_sessions where terminal_code = $1 and run = $2 and session_id = $3',
-      [terminalCode, this.#run, sessionId],
-    );
-    if (this.#unreleased.get(terminalCode) === sessionId) this.#unreleased.delete(terminalCode);
+  async release(terminalCode: string, sessionId: string, comesBack: boolean): Promise<void> {
+    const unreleased = { sessionId, comesBack };
+    this.#unreleased.set(terminalCode, unreleased);
+    const own = 'delete from cluster.box_sessions where terminal_code = $1 and run = $2 and session_id = $3';
+    await this.#database.query(comesBack ? `with ended as (${own} returning terminal_code) ${RECORD_LEFT}` : own, [
+      ...[terminalCode, this.#run, sessionId],
+    ]);
+    if (this.#unreleased.get(terminalCode) === unreleased) this.#unreleased.delete(terminalCode);
   }
 
   /** Gives up the boxes whose release was not stored. */
   async releaseRest(): Promise<void> {
-    for (const [terminalCode, sessionId] of this.#unreleased) await this.release(terminalCode, sessionId);
+    for (const [code, { sessionId, comesBack }] of this.#unreleased) await this.release(code, sessionId, comesBack);
+  }
+
+  /** Returns whether a box was left by its gateway in the last seconds, or is saying hello here. */
+  isComing(terminalCode: string): Promise<boolean> {
+    return this.#coming.ask(terminalCode);
   }
 
   /** Returns the session of a box that another run holds. */
@@ -161,6 +170,16 @@ export class Holdings {
     );
     const before = new Map(rows.map((it) => [it.terminal_code, it.run]));
     return sessions.map(({ terminalCode }) => ({ before: before.get(terminalCode) }));
+  }
+
+  async #areComing(terminalCodes: readonly string[]): Promise<boolean[]> {
+    const { rows } = await this.#database.query<{ terminal_code: string }>(
+      `select terminal_code from cluster.left_boxes where terminal_code = any($1) and ${IS_COMING}
+       union select terminal_code from cluster.box_sessions where terminal_code = any($1) and run = $2`,
+      [terminalCodes, this.#run],
+    );
+    const coming = new Set(rows.map((it) => it.terminal_code));
+    return terminalCodes.map((it) => coming.has(it));
   }
 
   async #take(works: readonly string[]): Promise<(string | undefined)[]> {

@@ -2,6 +2,8 @@
 export const GONE_MS = 2_500;
 /** A run that was not seen for this time is gone if it has no session at the server either: its process has ended. */
 export const ENDED_MS = 1_500;
+/** A box that its gateway has left comes to another one within this time (PROTOCOL.md, clause SHA-4). */
+const COMING_MS = 5_000;
 /** News are deleted after this time. A gateway that was away for longer was buried. */
 const FORGET_NEWS_MS = 3_600_000;
 /** Texts that were too long for a notification are deleted after this time. */
@@ -30,6 +32,17 @@ export function applicationOf(run: string): string {
 export const sessionsOf = (run: string) =>
   `select pid from pg_stat_activity where application_name = '${applicationOf('')}' || ${run}`;
 
+/** Holds for a row of `cluster.left_boxes` whose box is on its way to another gateway. */
+export const IS_COMING = `left_at > clock_timestamp() - interval '${COMING_MS} ms'`;
+
+/** Records that the boxes of `ended` were left by their gateway. */
+export const RECORD_LEFT = `insert into cluster.left_boxes (terminal_code, left_at)
+  select terminal_code, clock_timestamp() from ended on conflict (terminal_code) do update set left_at = excluded.left_at`;
+
+/** Deletes the row of the run in `$1`, and with it all its leases. Its boxes are on their way to other gateways. */
+export const REMOVE_RUN = `with ended as (delete from cluster.box_sessions where run = $1 returning terminal_code),
+  recorded as (${RECORD_LEFT}) delete from cluster.gateways where run = $1`;
+
 /** Makes the tables that gateways share beside the store. Running it again changes nothing. */
 export const SETUP = `
   create schema if not exists cluster;
@@ -43,6 +56,7 @@ export const SETUP = `
     run text not null references cluster.gateways on delete cascade, session_id text not null, serial_number text not null,
     agent_version text not null, display text not null, transport text not null, since_ms float8 not null);
   create index if not exists box_sessions_of_run on cluster.box_sessions (run);
+  create unlogged table if not exists cluster.left_boxes (terminal_code text primary key, left_at timestamptz not null);
   create table if not exists cluster.box_streams (terminal_code text not null, session_id text not null,
     run text not null references cluster.gateways on delete cascade, primary key (terminal_code, session_id));
   create index if not exists box_streams_of_run on cluster.box_streams (run);

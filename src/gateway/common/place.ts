@@ -157,8 +157,13 @@ export interface Place {
    * answer, or when this run has lost its place. `before`: the run that had the box, undefined if none.
    */
   claim(session: HeldSession): Promise<{ before: string | undefined }>;
-  /** Gives up a box if this session still has it. */
-  release(terminalCode: string, sessionId: string): void;
+  /** Gives up a box if this session still has it. `comesBack`: it is this gateway that ends the session, and not the box. */
+  release(terminalCode: string, sessionId: string, comesBack?: boolean): void;
+  /**
+   * Returns whether a box without a session is on its way to one: its gateway has sent it away, or was buried, in the
+   * last seconds, or it is just saying hello here.
+   */
+  isComing(terminalCode: string): Promise<boolean>;
   /**
    * Returns the run that has a box elsewhere, as this gateway has read it in the last seconds. A box may have left since:
    * whoever is asked then says so.
@@ -239,6 +244,7 @@ export function placeAlone(run: string): Place {
     begin: () => undefined,
     claim: async () => ({ before: undefined }),
     release: () => undefined,
+    isComing: async () => false,
     holder: async () => undefined,
     elsewhere: async () => undefined,
     allElsewhere: async () => new Map(),

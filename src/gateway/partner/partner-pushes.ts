@@ -111,7 +111,8 @@ export class PartnerPushes {
         lifetimeMs: Math.min(config.qrLifetimeSeconds * 1000, payableMs),
       },
     );
-    const lookedAt: SeenOrder = known === undefined ? 'no order' : { lastPushId: known.last_push_id };
+    const lookedAt: SeenOrder =
+      known === undefined ? 'no order' : { lastPushId: known.last_push_id, status: known.status };
     const newOrder = known === undefined ? made : undefined;
     const result = await this.#hub.push(push, newOrder, show, isRepeatable ? lookedAt : undefined);
     if (!result.ok) return result;

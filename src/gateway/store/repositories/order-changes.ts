@@ -86,10 +86,10 @@ export async function changePush(
 }
 
 /**
- * The order that a partner pushes, as his call has seen it: there is none, or it has this newest push. A second call at
- * another gateway may have pushed it since (clause SND-9).
+ * The order that a partner pushes, as his call has seen it: there is none, or it has this newest push and status. A
+ * second call at another gateway may have pushed it since (clause SND-9).
  */
-export type SeenOrder = 'no order' | { lastPushId: string | null };
+export type SeenOrder = 'no order' | { lastPushId: string | null; status: OrderStatus };
 
 /** A push is stored only if all of this still holds. */
 export interface Expected {
@@ -117,7 +117,9 @@ export async function setOrderPushed(
     .updateTable('orders')
     .set({ last_push_id: id, failure: null, updated_at_ms: created_at_ms })
     .where('id', '=', order_ref);
-  if (typeof seen === 'object') order = order.where('last_push_id', 'is not distinct from', seen.lastPushId);
+  if (typeof seen === 'object') {
+    order = order.where('last_push_id', 'is not distinct from', seen.lastPushId).where('status', '=', seen.status);
+  }
   const pushed = await order.executeTakeFirst();
   if (pushed.numUpdatedRows === 0n) return false;
   await setOrderStatus(db, id, 'pushed', created_at_ms);
