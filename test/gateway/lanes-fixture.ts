@@ -97,7 +97,10 @@ export async function gatewayInLane(own: number, url: string, lanes: LanesOfTest
 /** Follows what is said on the presence of a lane's gateway. */
 export async function watchPresence(url: string, lane: number) {
   const said: Presence[] = [];
-  const client: MqttClient = await connectAsync(url, { username: GATEWAY_LOGIN, password: LANES_PASSWORD });
+  // RabbitMQ ends the connection of a subscriber whose client id does not begin with its login.
+  const clientId = `${GATEWAY_LOGIN}-${crypto.randomUUID()}`;
+  const login = { username: GATEWAY_LOGIN, password: LANES_PASSWORD };
+  const client: MqttClient = await connectAsync(url, { clientId, ...login });
   onTestFinished(() => client.endAsync(true));
   client.on('message', (_topic, payload) => {
     const decoded = decodePresence(payload);

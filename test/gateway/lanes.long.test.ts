@@ -1,5 +1,7 @@
 import { it } from 'vitest';
 import { goneAndBack } from './lane-doors.ts';
 
-it('SHA-2 over NATS boxes of a gateway that is gone are sent on from its lane, until it is back there', () =>
-  goneAndBack('nats'));
+it.each(['nats', 'rabbitmq'] as const)(
+  'SHA-2 over %s boxes of a gateway that is gone are sent on from its lane, until it is back there',
+  goneAndBack,
+);

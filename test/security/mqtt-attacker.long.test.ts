@@ -69,7 +69,7 @@ describe.each(BROKERS)('at %s', (_broker, open, isMissing) => {
       await works();
 
       const attacker: Attacker = { port: Number(new URL(mqttUrl).port), ...credential(stage) };
-      const clientId = `fake-${box.sessionId.slice(0, 8)}`;
+      const clientId = `${box1.terminalCode}-fake-${box.sessionId.slice(0, 8)}`;
       const tries: Record<string, Tried[]> = {};
       for (const [name, attacks] of Object.entries({
         reads: reads(attacker),

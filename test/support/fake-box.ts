@@ -4,7 +4,7 @@ import { connectAsync, type MqttClient } from 'mqtt';
 import { onTestFinished } from 'vitest';
 import { systemClock } from '../../src/lib/clock.ts';
 import { systemRandom } from '../../src/lib/random.ts';
-import { boxPresence, decodePresence } from '../../src/protocol/codec.ts';
+import { askingPresence, boxPresence, decodePresence } from '../../src/protocol/codec.ts';
 import { BOX_CHALLENGE_HEADER, BOX_PATHS, BOX_SESSION_HEADER } from '../../src/protocol/http-api.ts';
 import { loginOf, signingKeyOf } from '../../src/protocol/keys.ts';
 import {
@@ -17,6 +17,9 @@ import {
 import { BoxSeal } from '../../src/protocol/seal.ts';
 import { boxTopic, gatewayPresenceTopic } from '../../src/protocol/topics.ts';
 import { eventually } from './net.ts';
+
+/** Where a broker retains nothing, a box asks for its gateway (PROTOCOL.md, clause PRE-4). */
+const ASK_AFTER_MS = 3_000;
 
 export interface FakeBoxIdentity {
   terminalCode: string;
@@ -164,25 +167,38 @@ async function overMqtt(box: FakeBox, { gateway, identity, lane = 0 }: FakeBoxOp
   const client: MqttClient = await connectAsync(gateway.mqttUrl ?? '', {
     username: terminalCode,
     password: loginOf(secret),
-    clientId: `fake-${box.sessionId.slice(0, 8)}`,
+    // RabbitMQ ends the connection of a subscriber whose client id does not begin with its login.
+    clientId: `${terminalCode}-fake-${box.sessionId.slice(0, 8)}`,
     reconnectPeriod: 0,
     will: { topic: presenceTopic, payload: Buffer.from(presence(false)), qos: 1, retain: true },
   });
   client.on('error', () => undefined);
   let challenge: string | undefined;
+  let hasAsked = false;
   client.on('message', (topic, payload) => {
-    if (topic === boxTopic(terminalCode, 'down', lane)) {
+    const decoded = decodePresence(payload);
+    const isDown = topic === boxTopic(terminalCode, 'down', lane);
+    // A gateway answers there, to the box that has asked.
+    const isAnswer = isDown && hasAsked && decoded.ok;
+    if (isDown && !isAnswer) {
       box.take(payload.toString('utf8'));
       return;
     }
-    const decoded = decodePresence(payload);
-    if (topic !== gatewayPresenceTopic(lane) || !decoded.ok)
+    if (!(isAnswer || topic === gatewayPresenceTopic(lane)) || !decoded.ok)
       box.faults.push(new Error(`unexpected message on ${topic}`));
     else challenge = decoded.value.online ? decoded.value.sessionId : undefined;
   });
   await client.subscribeAsync([boxTopic(terminalCode, 'down', lane), gatewayPresenceTopic(lane)], { qos: 1 });
   await client.publishAsync(presenceTopic, presence(true), { qos: 1, retain: true });
-  const run = await eventually('a present gateway', () => challenge);
+  let askAtMs = performance.now() + ASK_AFTER_MS;
+  const run = await eventually('a present gateway', async () => {
+    if (challenge === undefined && performance.now() > askAtMs) {
+      askAtMs += ASK_AFTER_MS;
+      hasAsked = true;
+      await client.publishAsync(presenceTopic, askingPresence(box.sessionId), { qos: 1, retain: true });
+    }
+    return challenge;
+  });
   return {
     challenge: run,
     send: async (text) => {
