@@ -9,13 +9,20 @@ export class PayboxError extends Error {
   readonly severity: Severity;
   /** The remedy, for a person. It is empty if one can only wait. */
   readonly fix: string;
+  /** When the peer asks to be called again, in milliseconds from now. */
+  readonly retryAfterMs: number | undefined;
 
-  constructor(code: string, message: string, options: { severity: Severity; fix?: string; cause?: unknown }) {
+  constructor(
+    code: string,
+    message: string,
+    options: { severity: Severity; fix?: string; cause?: unknown; retryAfterMs?: number | undefined },
+  ) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause });
     this.name = 'PayboxError';
     this.code = code;
     this.severity = options.severity;
     this.fix = options.fix ?? '';
+    this.retryAfterMs = options.retryAfterMs;
   }
 }
 

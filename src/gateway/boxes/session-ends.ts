@@ -3,6 +3,7 @@ import { refuse } from '../common/result.ts';
 import type { Stored } from '../common/stored.ts';
 import type { World } from '../common/world.ts';
 import type { BoxQueues } from './box-queues.ts';
+import { BROKER_TRANSPORT } from './broker-client.ts';
 import type { Confirmations } from './confirmations.ts';
 import type { BoxConnection } from './connection.ts';
 import type { PaymentNews } from './news.ts';
@@ -65,9 +66,13 @@ export class SessionEnds {
     });
   }
 
-  /** Ends all sessions, because others take over their boxes. A box over HTTP then finds another gateway. */
+  /**
+   * Ends the sessions of boxes that then find another gateway. A box over MQTT goes when another gateway has buried this
+   * one and opens a door in its lane. Until then this gateway still has it.
+   */
   sendAway(why: string): void {
     for (const [terminalCode, session] of this.#held.sessions) {
+      if (session.connection.transport === BROKER_TRANSPORT) continue;
       void this.#end(terminalCode, 'away', (it) =>
         it === session ? { why, closes: true, comesBack: true } : undefined,
       );

@@ -12,6 +12,7 @@ import { answerRefusal, isLoggedIn, openStream } from '../access/requests.ts';
 import { connectionToEvict } from '../boxes/connection.ts';
 import type { BoxStream, HttpStreams, Sender } from '../boxes/http-streams.ts';
 import { PostsElsewhere } from '../boxes/posts-elsewhere.ts';
+import { spreadMsFor } from '../boxes/welcome.ts';
 import type { BoxWire } from '../boxes/wire.ts';
 import { boxPasswordOf } from '../common/logins.ts';
 import type { Stored } from '../common/stored.ts';
@@ -46,9 +47,16 @@ export function boxRoutes(
   scope.decorateRequest(SENDER, null);
   scope.addHook('onRequest', (request, reply) => identify(request, reply, { streams, elsewhere }, world, stored));
   scope.addContentTypeParser('application/jose', takeBytes);
+  const waiting = new Set<string>();
+  scope.addHook('onSend', async (_request, reply) => {
+    if (reply.statusCode >= 500) reply.header('retry-after', String(retryAfterSeconds(waiting.size)));
+  });
 
   scope.get(BOX_PATHS.stream, { config: OWN }, async (request, reply) => {
     const problem = await problemOf(senderOf(request), streams, world);
+    const { terminalCode } = senderOf(request);
+    if (problem?.code === 'E05') waiting.add(terminalCode);
+    else waiting.delete(terminalCode);
     if (problem !== undefined) return answerRefusal(request, reply, log, problem, problem.code === 'E46' ? 409 : 503);
     openBoxStream(request, reply, world, { wire, streams });
     return reply;
@@ -68,6 +76,14 @@ export function boxRoutes(
   });
 
   return () => streams.end();
+}
+
+/**
+ * Returns after how many seconds a box without a stream asks again: soon, because the database may be back, but so that
+ * this many boxes do not come faster than their hellos are answered.
+ */
+function retryAfterSeconds(boxes: number): number {
+  return Math.max(1, Math.ceil(spreadMsFor(boxes) / 1_000));
 }
 
 /** Returns why this session gets no stream here. Otherwise the other gateways know that it has one. */

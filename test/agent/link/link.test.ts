@@ -5,6 +5,7 @@ import { configuredSecret } from '../../../src/device/agent/enrolment/secret.ts'
 import { Link } from '../../../src/device/agent/link/link.ts';
 import type { BoxEvent } from '../../../src/device/box/state.ts';
 import { type Clock, systemClock } from '../../../src/lib/clock.ts';
+import { PayboxError } from '../../../src/lib/errors.ts';
 import { BoundedQueue } from '../../../src/lib/queue.ts';
 import { systemRandom } from '../../../src/lib/random.ts';
 import { VirtualClock } from '../../../src/lib/virtual-clock.ts';
@@ -435,6 +436,21 @@ describe('the link', () => {
     expect(attempts()).toBe(4);
     expect(new Set(fars.map((far) => far.hello()?.sessionId)).size).toBe(3);
     expect(fars[0].closed && fars[1].closed).toBe(true);
+  });
+
+  it('BOX-HTTP-4 the link asks a gateway again when that one says, however long this lasts', async () => {
+    const clock = new VirtualClock();
+    const refused = { severity: 'retryable', retryAfterMs: 1_000 } as const;
+    const { attempts } = linkOf(async () => Promise.reject(new PayboxError('LINK_LOST', 'not now', refused)), {
+      clock,
+    });
+    for (let second = 0; second < 60; second += 1) {
+      await clock.advance(1_000);
+      await setImmediate();
+    }
+    // Each wait is half of what it is told, to all of it.
+    expect(attempts()).toBeGreaterThanOrEqual(55);
+    expect(attempts()).toBeLessThanOrEqual(121);
   });
 
   it('the link redials within 50 ms at its start, and within 250 ms from its first welcome on', async () => {

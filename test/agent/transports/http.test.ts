@@ -121,6 +121,23 @@ describe.each([
     }
   });
 
+  it.each([503, 500])('BOX-HTTP-4 knows when a gateway that answers %i asks to be called again', async (status) => {
+    const gateway = await fakeHttpGateway();
+    const session = await box(gateway.url).opening;
+    for (const [told, retryAfterMs] of [
+      ['2', 2_000],
+      ['tomorrow', undefined],
+    ] as const) {
+      gateway.answerWith((request, response) => {
+        if (request.url !== BOX_PATHS.messages) return false;
+        request.resume();
+        response.writeHead(status, { 'retry-after': told }).end();
+        return true;
+      });
+      expect(await session.send(shown()).catch((error: unknown) => error)).toMatchObject({ retryAfterMs });
+    }
+  });
+
   it('MSG-3 BOX-HTTP-3 cuts off an event without an end', async () => {
     const gateway = await fakeHttpGateway();
     const { incoming } = await box(gateway.url).opening;

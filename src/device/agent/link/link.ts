@@ -72,6 +72,8 @@ export class Link {
   #isDisabled = false;
   readonly #home: HomeLane;
   #whyGivenUp: string | undefined;
+  /** The wait for which the gateway asked when it refused the last session. */
+  #toldMs: number | undefined;
   #oneArrived = Promise.withResolvers<void>();
   #running: Promise<void> = Promise.resolve();
   #status: LinkStatus = { connectedAtMs: undefined, reason: 'not connected yet' };
@@ -154,10 +156,9 @@ export class Link {
       }
       if (this.#status.reason !== reason) log.warn('link-lost', { reason });
       this.#status = { connectedAtMs: undefined, reason };
-      const askedMs = this.#isDisabled ? DISABLED_RETRY_MS : waitMs;
-      const redialMs = this.#isSuperseded ? SUPERSEDED_RETRY_MS : askedMs;
-      await clock.sleep(redialMs * (0.5 + random.fraction() / 2), signal);
-      waitMs = Math.min(waitMs * 2, REDIAL_MAX_MS);
+      const askedMs = this.#isDisabled ? DISABLED_RETRY_MS : Math.min(this.#toldMs ?? waitMs, REDIAL_MAX_MS);
+      await clock.sleep((this.#isSuperseded ? SUPERSEDED_RETRY_MS : askedMs) * (0.5 + random.fraction() / 2), signal);
+      if (this.#toldMs === undefined) waitMs = Math.min(waitMs * 2, REDIAL_MAX_MS);
     }
   }
 
@@ -167,17 +168,17 @@ export class Link {
     const secret = await this.#deps.secret.get(this.#stop.signal);
     if (secret === undefined) return 'the box is not enrolled';
     const identity = { ...this.#deps.identity, secret };
+    this.#toldMs = undefined;
     const sessionId = random.uuid();
     const seal = new BoxSeal({ ...identity, sessionId }, key, clock);
     const over = new AbortController();
     const heartbeat = new Heartbeat({ clock, random });
-    const { lane } = this.#home;
-    const noLane = () => this.#home.lost();
     const heard: SessionIo['heard'] = (id, aliveMs) => heartbeat.answered(id, aliveMs);
+    const io = { clock, log, identity, lane: this.#home.lane, noLane: () => this.#home.lost(), sessionId, seal, heard };
     let connection: Connection | undefined;
     try {
       connection = await withAbortAfter(clock, OPEN_TIMEOUT_MS, this.#stop.signal, (signal) =>
-        this.#deps.open({ clock, log, identity, lane, noLane, sessionId, seal, heard }, signal),
+        this.#deps.open(io, signal),
       );
       const opened = connection;
       this.#stop.signal.addEventListener('abort', () => void opened.close(), { signal: over.signal });
@@ -195,8 +196,9 @@ export class Link {
       return await this.#serve(messages, sessionId, helloAtMs);
     } catch (error) {
       if (error instanceof PayboxError && error.code === 'NOT_REGISTERED') this.#deps.secret.refused();
-      const fix = error instanceof PayboxError && error.fix !== '' ? `; ${error.fix}` : '';
-      return `${reasonOf(error)}${fix}`;
+      const { fix = '', retryAfterMs } = error instanceof PayboxError ? error : {};
+      this.#toldMs = retryAfterMs;
+      return `${reasonOf(error)}${fix === '' ? '' : `; ${fix}`}`;
     } finally {
       over.abort();
       this.#welcomed = undefined;

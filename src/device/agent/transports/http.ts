@@ -106,6 +106,12 @@ function headersOf({ identity, sessionId }: LoginIo): Record<string, string> {
   return { authorization: `Basic ${credentials}`, [BOX_SESSION_HEADER]: sessionId };
 }
 
+/** Returns how long the gateway asks to wait, if it says so in whole seconds. */
+function retryAfterMsOf(headers: IncomingMessage['headers']): number | undefined {
+  const told = headers['retry-after'] ?? '';
+  return /^\d{1,5}$/.test(told) ? Number(told) * 1_000 : undefined;
+}
+
 /** Posts to a stream that is not open. The status code shows whether the login is valid. */
 async function checkLogin(options: HttpOptions, io: LoginIo, signal: AbortSignal): Promise<string> {
   const url = new URL(BOX_PATHS.messages, options.url);
@@ -169,8 +175,8 @@ class HttpConnection implements Connection {
   async send(message: UpMessage): Promise<void> {
     const body = this.#seal.seal(message, this.#challenge);
     const headers = { ...this.#headers, 'content-type': 'application/jose' };
-    const { statusCode } = await this.#post(BOX_PATHS.messages, { method: 'POST', headers, body });
-    if (statusCode !== 202) throw this.#refusalOf(statusCode, message.type);
+    const answer = await this.#post(BOX_PATHS.messages, { method: 'POST', headers, body });
+    if (answer.statusCode !== 202) throw this.#refusalOf(answer, message.type);
   }
 
   async close(): Promise<void> {
@@ -229,7 +235,7 @@ class HttpConnection implements Connection {
     const type = response.headers['content-type'] ?? '';
     if (response.statusCode !== 200 || !type.startsWith('text/event-stream')) {
       response.resume();
-      throw this.#refusalOf(response.statusCode, 'stream');
+      throw this.#refusalOf(response, 'stream');
     }
     this.#challenge = String(response.headers[BOX_CHALLENGE_HEADER] ?? '');
     const parser = createParser({
@@ -266,10 +272,14 @@ class HttpConnection implements Connection {
   }
 
   /** Returns the error for a status code that is not the expected one (PROTOCOL.md, clause BOX-HTTP-4). */
-  #refusalOf(statusCode: number | undefined, what: string): PayboxError {
+  #refusalOf({ statusCode, headers }: Pick<IncomingMessage, 'statusCode' | 'headers'>, what: string): PayboxError {
     if (statusCode === 401) return notRegistered(`the gateway at ${this.#origin}`, this.#terminalCode);
     if (statusCode === 409) return lost(`the gateway at ${this.#origin} does not know this stream any more`);
-    if (statusCode === 503) return lost(`the gateway at ${this.#origin} is overloaded and refused the ${what}`);
+    const retryAfterMs = retryAfterMsOf(headers);
+    if (statusCode === 503 || retryAfterMs !== undefined) {
+      const message = `the gateway at ${this.#origin} cannot take the ${what} now`;
+      return new PayboxError('LINK_LOST', message, { severity: 'retryable', retryAfterMs });
+    }
     if (statusCode === 400) {
       const message = `the gateway at ${this.#origin} refused a ${what} message as illegal`;
       return new PayboxError('E46', message, { severity: 'fatal', fix: 'agent and gateway must be of one version' });
