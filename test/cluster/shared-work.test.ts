@@ -201,6 +201,36 @@ describe.skipIf(missing)(`gateways that share a database${note}`, () => {
     expect(box.of('show')).toHaveLength(1);
   });
 
+  it('SND-9 a cancelled or paid order, and one that a newer push replaced, is not pushed again by a call that waited', async () => {
+    const [a, b] = await gatewaysOf(['a', 'b']);
+    const box = await connectFakeBox({ gateway: b, identity: BOX1, transport: 'http', onShow: async () => undefined });
+    const shown = (orderId: string) =>
+      eventually(`the box to hear of ${orderId}`, () => box.of('show').find((it) => it.orderId === orderId));
+    const ends: ((orderId: string) => Promise<unknown>)[] = [
+      (orderId) => admin(a, `/_mock/orders/${orderId}/cancel`, {}),
+      (orderId) => admin(b, `/_mock/orders/${orderId}/pay`, {}),
+      () => a.sendQr({ orderId: 'DH9', content: 'DH9', qrCode: qrFor({ purpose: 'DH9' }) }),
+    ];
+    for (const [n, end] of ends.entries()) {
+      const orderId = `DH2${n}`;
+      const named = { orderId, content: orderId, qrCode: qrFor({ purpose: orderId }) };
+      const read = vi.spyOn(PushReader.prototype, 'pushOnBox').mockClear();
+      const calls = [a, b, a].map((it) => it.sendQr(named));
+      await shown(orderId);
+      await eventually('the calls at the other gateway to wait for this push', () =>
+        read.mock.settledResults.some(({ value }) => typeof value === 'object'),
+      );
+      const ended = end(orderId);
+      if (n === 2) await box.shown(await shown('DH9'));
+      await ended;
+      await Promise.all(calls);
+      const { body: orders } = await admin<{ orderId: string; pushes: unknown[] }[]>(b, '/_mock/orders');
+      expect(orders.find((it) => it.orderId === orderId)?.pushes).toHaveLength(1);
+    }
+    // A push that the box does not answer is sent again.
+    expect(new Set(box.of('show').map((it) => it.pushId)).size).toBe(4);
+  });
+
   it('SRC-1 CRE-2 a source may call any gateway, and a credit that all of them get at once is one payment', async () => {
     const [a, b] = await gatewaysOf(['a', 'b'], { config: { sources: [SEPAY], sandbox: true } });
     for (let n = 0; n < 5; n += 1) {

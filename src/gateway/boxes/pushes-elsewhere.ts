@@ -2,8 +2,8 @@ import { reasonOf } from '../../lib/errors.ts';
 import type { ShowBody } from '../../protocol/messages.ts';
 import type { Stored } from '../common/stored.ts';
 import type { World } from '../common/world.ts';
+import { outcomeOf } from '../partner/push-outcome.ts';
 import type { Confirmations } from './confirmations.ts';
-import { outcomeOf } from './push-outcome.ts';
 
 /** A holder is asked again, and the row read, this often. */
 const ASK_EVERY_MS = 1_000;

@@ -26,6 +26,12 @@ export interface PushHub {
   withdrawPush(terminalCode: string, pushId: string, why: 'cancelled' | 'paid'): void;
 }
 
+/** The first look of a call. */
+interface Looked {
+  /** The newest push of the order. Null if it had none. */
+  first?: { pushId: string | null };
+}
+
 /** Pushes the orders of partners to boxes, each once. */
 export class PartnerPushes {
   readonly #world: World;
@@ -62,8 +68,9 @@ export class PartnerPushes {
 
   /** Pushes an order with an orderId. Looks again while other gateways push the same order in this moment. */
   async #pushNamed(partner: Partner, sendable: Sendable, call: CallMode): Promise<Result<undefined>> {
+    const looked: Looked = {};
     for (let tries = 1; ; tries += 1) {
-      const result = await this.#push(partner, sendable, call);
+      const result = await this.#push(partner, sendable, call, looked);
       if (result !== PUSHED_MEANWHILE || tries === TRIES_MAX) return result;
     }
   }
@@ -72,12 +79,17 @@ export class PartnerPushes {
     partner: Partner,
     { request, amount, account, box, qr, payableMs }: Sendable,
     { notes, isVerbatim = false }: CallMode,
+    looked: Looked = {},
   ): Promise<Result<undefined>> {
     const { random, clock, config, log } = this.#world;
     const known = await this.#stored.store.orders.findPushed(partner.username, request.qrCode, request.orderId);
     const isRepeatable = request.orderId !== '' && !isVerbatim;
+    looked.first ??= { pushId: known?.last_push_id ?? null };
     if (isRepeatable && known !== undefined) {
-      const joined = await joinedPush(this.#world, this.#stored, known.id, box.terminalCode);
+      const newest = known.last_push_id ?? undefined;
+      const begunElsewhere = newest === looked.first.pushId ? undefined : newest;
+      const repeated = { orderRef: known.id, terminalCode: box.terminalCode, begunElsewhere };
+      const joined = await joinedPush(this.#world, this.#stored, repeated);
       if (joined !== undefined) return joined;
     }
     const nowMs = clock.wallMs();
