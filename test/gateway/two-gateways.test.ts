@@ -332,13 +332,13 @@ describe('a box that speaks with another gateway', () => {
     expect(polite.of('welcome')).toHaveLength(1);
   });
 
-  it('MSG-4 gets no welcome while the database does not let its gateway have it', async () => {
+  it('MSG-4 gets no welcome while the database does not let its gateway have it, and its connection ends', async () => {
     const { one, box, room, turns } = await twoGateways();
     const { place } = one.world;
     const claim = place.claim;
     place.claim = () => Promise.reject(new Error('away'));
     await box.hello(one.hub);
-    expect([box.got, one.hub.sessions.size]).toEqual([[], 0]);
+    expect([box.got, one.hub.sessions.size, box.ended]).toEqual([[], 0, 1]);
     place.claim = claim;
     await box.hello(one.hub);
     expect(box.of('welcome')).toHaveLength(1);

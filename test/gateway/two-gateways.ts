@@ -158,6 +158,8 @@ export class TestBox {
   screen: string | undefined;
   readonly paid: string[] = [];
   confirms = true;
+  /** How many of its connections a gateway has ended. */
+  ended = 0;
   sessionId = '';
   #at: Hub | undefined;
   #connection: BoxConnection | undefined;
@@ -167,7 +169,9 @@ export class TestBox {
     const connection: BoxConnection = {
       transport: 'mqtt',
       send: (message) => this.#take(message, connection),
-      end: () => undefined,
+      end: () => {
+        this.ended += 1;
+      },
     };
     this.#at = at;
     this.#connection = connection;

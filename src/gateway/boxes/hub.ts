@@ -172,7 +172,11 @@ export class Hub {
 
   async #handle(terminalCode: string, connection: BoxConnection, message: NotAlive): Promise<void> {
     if (message.type === 'hello') {
-      await this.#welcome(terminalCode, connection, message);
+      await this.#welcome(terminalCode, connection, message).catch((error: unknown) => {
+        // A box over HTTP would wait 5 s for a welcome. At another gateway, or here, it may get one at once.
+        if (this.#world.place.sharing !== undefined) connection.end();
+        throw error;
+      });
       return;
     }
     const session = this.#inUse(terminalCode, connection, message);
