@@ -6,10 +6,12 @@ import { applicationOf, ENDED_MS, GONE_MS } from '../../src/gateway/cluster/tabl
 import { OpenParts } from '../../src/gateway/common/open-parts.ts';
 import type { Hearing, Place } from '../../src/gateway/common/place.ts';
 import { parseGatewayConfig } from '../../src/gateway/config/config.ts';
+import { transact } from '../../src/gateway/store/transact.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { systemRandom } from '../../src/lib/random.ts';
 import { HostResolver } from '../../src/lib/resolver.ts';
 import { newSecret } from '../../src/protocol/secret.ts';
+import { openDatabase } from '../store/one-writer.ts';
 import { keptLog } from '../support/kept-log.ts';
 import { eventually, temporaryFolder } from '../support/net.ts';
 import { startPostgres } from '../support/postgres.ts';
@@ -94,6 +96,45 @@ it('SHA-4 a box belongs to the gateway that has claimed it last, and work to the
   await a.close();
   await eventually('its work to be free', () => b.place.lease('pruning'));
   expect(b.place.others()).toEqual([]);
+});
+
+it('SHA-4 MSG-8 a hello that is handled late takes no box from a later session of it, and may change nothing of it', async () => {
+  const url = await database();
+  const [a, b] = [await join(url, 'a'), await join(url, 'b')];
+  const hello = (sessionId: string, helloMs: number, kid = 'key') => ({
+    ...sessionOf(sessionId),
+    order: { kid, helloMs },
+  });
+  await a.place.claim(hello('one', 1));
+  const db = openDatabase(url);
+  const keeps = (place: Place, sessionId: string) => transact(db, async (trx) => place.heldBy(BOX, sessionId)?.(trx));
+  expect(await keeps(a.place, 'one')).toBe(true);
+  expect(await b.place.claim(hello('three', 3))).toEqual({ before: a.place.run });
+  expect([await keeps(a.place, 'one'), await keeps(b.place, 'three')]).toEqual([false, true]);
+  expect(await a.place.claim(hello('two', 2))).toBeUndefined();
+  expect(await a.place.elsewhere(BOX)).toMatchObject({ run: b.place.run, sessionId: 'three' });
+  // A claim waits for a transaction that relies on the lease.
+  const rows = new ClusterRows(url);
+  const order: string[] = [];
+  let claimed: Promise<unknown> | undefined;
+  await transact(db, async (trx) => {
+    await b.place.heldBy(BOX, 'three')?.(trx);
+    claimed = a.place.claim(hello('four', 4)).then(() => order.push('claimed'));
+    const waiting = `select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`;
+    await eventually('the claim to wait', async () => (await rows.query(waiting)).length === 1);
+    order.push('stored');
+  });
+  await claimed;
+  expect(order).toEqual(['stored', 'claimed']);
+  // An agent that was started anew has another key.
+  expect(await b.place.claim(hello('five', 1, 'other'))).toEqual({ before: a.place.run });
+});
+
+it('SHA-1 the lane of a gateway that lives cannot be deleted', async () => {
+  const url = await database();
+  await join(url, 'a');
+  const rows = new ClusterRows(url);
+  await expect(rows.query(`delete from cluster.lanes where name = 'a'`)).rejects.toThrow('gateways_name_fkey');
 });
 
 it('SHA-4 a claim with a text that the database refuses fails none of those that come with it', async () => {

@@ -152,6 +152,49 @@ describe('a push at a gateway that has not the box', () => {
     },
   );
 
+  it('SND-4 SHA-5 is not repeated for a box that moves once another order was pushed there', async () => {
+    const { one, two, box, pushAt, turns, pass, store } = await twoGateways();
+    await box.hello(two.hub);
+    box.confirms = false;
+    const { orderRef, result } = pushAt(one.hub);
+    await turns();
+    const failPush = store.orders.failPush.bind(store.orders);
+    store.orders.failPush = async (...args) => {
+      const failed = await failPush(...args);
+      // As another gateway does between the two.
+      pushAt(two.hub);
+      await turns();
+      return failed;
+    };
+    box.confirms = true;
+    await box.hello(one.hub);
+    await pass(1_500);
+    expect(await result).toMatchObject(OFFLINE);
+    expect(box.of('show').map((it) => it.pushId)).not.toContain(undefined);
+    expect((await store.orders.find(orderRef))?.status).toBe('failed');
+  });
+
+  it.each(['sent away by', 'of a buried'] as const)(
+    'SHA-5 SND-5 waits for a box %s gateway, and is shown once the box is back',
+    async (what) => {
+      const { one, two, box, pushAt, turns, pass } = await twoGateways();
+      await box.hello(two.hub);
+      await turns();
+      if (what === 'of a buried') two.die();
+      else await two.hub.close();
+      expect(await one.hub.reachable(terminalCode)).toBe(true);
+      const { pushId, result } = pushAt(one.hub);
+      await pass(2_000);
+      expect(box.of('show')).toEqual([]);
+      await box.hello(one.hub);
+      await pass(500);
+      expect(await result).toEqual({ ok: true, value: undefined });
+      const [show] = box.of('show');
+      expect(show?.pushId).toBe(pushId);
+      expect(Number(show?.sessionMs) + Number(show?.expiresInMs)).toBeLessThanOrEqual(298_000);
+    },
+  );
+
   it('SHA-5 SND-4 is refused at its deadline when its box, on its way to another gateway, does not come', async () => {
     const { one, two, box, pushAt, turns, pass, store, clock } = await twoGateways();
     await box.hello(two.hub);

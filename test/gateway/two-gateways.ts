@@ -67,6 +67,10 @@ export class PlaceRoom {
       sharing: { name: run, run, application: run, generation: '' },
       begin: (hearing) => void this.#ears.set(run, hearing),
       claim: (session) => this.#claim(run, session),
+      heldBy: (box, sessionId) => async () => {
+        const row = this.rows.get(box);
+        return row?.run === run && row.sessionId === sessionId;
+      },
       release: (code, sessionId, comesBack) => {
         const row = this.rows.get(code);
         if (row?.run !== run || row.sessionId !== sessionId) return;

@@ -11,7 +11,8 @@ export function sharedStores(settings: readonly string[] = []) {
   const place = async (databaseUrl: string, run: string): Promise<StorePlace> => {
     await server().run(
       databaseUrl,
-      `insert into cluster.gateways (run, name, seen_at, file, alike) values ('${run}', '${run}', now(), '', '{}')`,
+      `with lane as (insert into cluster.lanes values (abs(hashtext('${run}')), '${run}', now()) on conflict do nothing)
+       insert into cluster.gateways (run, name, seen_at, file, alike) values ('${run}', '${run}', now(), '', '{}')`,
     );
     const sharing = { name: run, run, generation: '', application: applicationOf(run) };
     return { dataDir: await temporaryFolder(), databaseUrl, sharing };

@@ -194,7 +194,7 @@ export class Hub {
   }
 
   async #welcome(terminalCode: string, connection: BoxConnection, hello: UpOf<'hello'>): Promise<void> {
-    const { place } = this.#world;
+    const { place, log } = this.#world;
     const checked = checkHello(await this.#stored.directory.box(terminalCode), terminalCode, hello, this.#world);
     if ('refusal' in checked) return this.#refuse(connection, hello, checked.refusal);
     const { sessionId } = hello;
@@ -202,7 +202,12 @@ export class Hub {
       this.#staleSessions.refuse({ connection, sessionId }, 'SUPERSEDED');
       return;
     }
-    const { before } = await place.claim(heldBy(hello, connection, this.#world));
+    const claimed = await place.claim(heldBy(hello, connection, this.#world));
+    if (claimed === undefined) {
+      log.warn('hello-late', { box: terminalCode, reason: 'a later session of the box has begun at another gateway' });
+      return;
+    }
+    const { before } = claimed;
     try {
       const isMoved = before !== undefined && before !== place.run;
       await this.#begin(checked.box, connection, hello, isMoved || this.#sessions.has(terminalCode));
@@ -213,7 +218,7 @@ export class Hub {
 
   /** Begins the session of a box that this gateway has claimed. `isHere`: an older session has not ended. */
   async #begin(box: Box, connection: BoxConnection, hello: UpOf<'hello'>, isHere: boolean): Promise<void> {
-    const { clock, log, changes, trafficLog, config } = this.#world;
+    const { clock, log, changes, trafficLog, config, place } = this.#world;
     const { store } = this.#stored;
     const { terminalCode } = box;
     const { sessionId, agentVersion, display } = hello;
@@ -222,8 +227,9 @@ export class Hub {
     const isNews = await this.news.begin(box, isHere);
     const session = new Session(hello, connection, { aliveMs, isNews }, this.#world);
     await store.orders.failUnfinished(clock.wallMs(), config.confirm, this.#confirmations.unawaited(terminalCode));
-    await store.payments.dropForeignNotices(terminalCode, box.account ?? '', clock.wallMs());
-    await store.orders.endAllExcept(hello.shownPushId, terminalCode, clock.wallMs());
+    await store.payments.dropForeignNotices(terminalCode, clock.wallMs());
+    const isHeld = place.heldBy(terminalCode, sessionId);
+    if (!(await store.orders.endAllExcept(hello.shownPushId, terminalCode, clock.wallMs(), isHeld))) return;
     const welcome = await welcomeOf(box, aliveMs, this.#world, this.#stored);
     // Without this, the session would outlive the store.
     if (this.#isClosed) return;

@@ -2,6 +2,7 @@ import { equalSecrets } from '../../protocol/checksum.ts';
 import { goneProofOf, type SigningKey, signingKeyOf } from '../../protocol/keys.ts';
 import type { DownMessage, Presence, UpMessage } from '../../protocol/messages.ts';
 import { GatewaySeal, type Opened, type ReadMessage, readUp, type SealRefusal } from '../../protocol/seal.ts';
+import type { HelloOrder, OrderedHello } from '../common/place.ts';
 import type { Stored } from '../common/stored.ts';
 import type { World } from '../common/world.ts';
 
@@ -29,6 +30,7 @@ interface SignedSession {
   seal: GatewaySeal;
   /** The challenge of the session's connection. Messages of the session are refused on other connections. */
   challenge: string;
+  order: HelloOrder;
 }
 
 /** The part of the hub that names the session in use of each box. */
@@ -103,7 +105,9 @@ export class MessageSigner {
     const opened = this.#open(terminalCode, box, challenge, bytes);
     if (opened.ok && opened.value.type !== 'alive')
       this.#world.trafficLog.message(terminalCode, 'gateway', opened.value);
-    return opened;
+    if (!opened.ok || opened.value.type !== 'hello') return opened;
+    const hello: OrderedHello = { ...opened.value, order: box?.sessions.get(opened.value.sessionId)?.order };
+    return { ok: true, value: hello };
   }
 
   /** Returns whether the box itself proved that it left this session (PROTOCOL.md, clause PRE-3). */
@@ -143,7 +147,8 @@ export class MessageSigner {
     addNewest(box.helloMs, kid, helloMs, KEYS_PER_BOX_MAX);
     // The hub may still refuse the new session, so it does not displace the one in use.
     const inUse = this.#hub.session(terminalCode)?.sessionId;
-    addNewest(box.sessions, hello.sessionId, { seal, challenge }, SESSIONS_PER_BOX_MAX, inUse);
+    const order = { kid, helloMs };
+    addNewest(box.sessions, hello.sessionId, { seal, challenge, order }, SESSIONS_PER_BOX_MAX, inUse);
     return { ok: true, value: hello };
   }
 

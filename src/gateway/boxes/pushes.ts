@@ -34,6 +34,8 @@ interface PushOnce {
   newOrder: NewOrder | undefined;
   show: ShowBody;
   seen: SeenOrder | undefined;
+  /** A repeated push is sent only while its box has no newer one than the push that has failed. */
+  newestOnBox?: string;
   begunMs: number;
   untilMs: number;
 }
@@ -102,14 +104,14 @@ export class Pushes {
       const holder = await this.#whereabouts.find(box, untilMs);
       if (holder === undefined) return earlier ?? NOT_HERE;
       const result = await this.#pushOnce(holder, once);
-      // Who has cancelled, paid or pushed the order meanwhile is right.
+      // A cancellation, a payment or a push that came meanwhile counts, also the push of another order.
       if (earlier !== undefined && result === PUSHED_MEANWHILE) return earlier;
       const isLost = !result.ok && result.code === 'BOX_OFFLINE';
       if (!isLost || repeats === REPEATS_MAX || !(await this.#whereabouts.hasLeft(box, holder))) return result;
       const [failed, pushId] = [once.push.id, random.uuid()];
       log.info('push-repeated', { box, pushId, failed, reason: 'the box has changed its gateway' });
       const again = { push: { ...push, id: pushId }, newOrder: undefined, show: { ...show, pushId } };
-      once = { ...again, seen: { lastPushId: failed, status: 'failed' }, begunMs, untilMs };
+      once = { ...again, seen: { lastPushId: failed, status: 'failed' }, newestOnBox: failed, begunMs, untilMs };
       earlier = result;
     }
   }
@@ -117,7 +119,7 @@ export class Pushes {
   /** Pushes to who has the box, once. */
   async #pushOnce(
     holder: BoxHolder,
-    { push, newOrder, show, seen, begunMs, untilMs }: PushOnce,
+    { push, newOrder, show, seen, newestOnBox, begunMs, untilMs }: PushOnce,
   ): Promise<Result<undefined>> {
     const { clock, changes, place, config } = this.#world;
     const { confirm, confirmTimeoutMs } = config;
@@ -131,7 +133,7 @@ export class Pushes {
     const over = new AbortController();
     try {
       // At a store of its own, nothing that this gateway has read is older than the rows.
-      const expected = place.sharing && { bankAccount: show.bankAccount, seen };
+      const expected = place.sharing && { bankAccount: show.bankAccount, seen, newestOnBox };
       const problem = await orders.startPush(push, newOrder, expected).catch((error: unknown) => {
         // The store may have saved the push anyway. The next resend ends it.
         session?.needResend();

@@ -10,7 +10,7 @@ import {
   type UpOf,
   unheardMaxMs,
 } from '../../protocol/messages.ts';
-import type { HeldSession } from '../common/place.ts';
+import type { HeldSession, OrderedHello } from '../common/place.ts';
 import type { World } from '../common/world.ts';
 import type { IsNews, Notice } from '../store/repositories/payments.ts';
 import type { BoxConnection } from './connection.ts';
@@ -185,10 +185,10 @@ export class Session {
 }
 
 /** Returns the session that a box begins by this hello, in texts that the database of several gateways can hold. */
-export function heldBy(hello: UpOf<'hello'>, { transport }: BoxConnection, { clock }: World): HeldSession {
-  const { terminalCode, sessionId, serialNumber } = hello;
+export function heldBy(hello: OrderedHello, { transport }: BoxConnection, { clock }: World): HeldSession {
+  const { terminalCode, sessionId, serialNumber, order } = hello;
   const [agentVersion, display] = [storable(hello.agentVersion), storable(hello.display)];
-  return { terminalCode, sessionId, serialNumber, agentVersion, display, transport, sinceMs: clock.wallMs() };
+  return { terminalCode, sessionId, serialNumber, agentVersion, display, transport, sinceMs: clock.wallMs(), order };
 }
 
 /** The refusal of a session that is over: a newer one replaced it, or it has just ended. */

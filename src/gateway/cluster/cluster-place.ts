@@ -1,3 +1,4 @@
+import { sql } from 'kysely';
 import type { Clock } from '../../lib/clock.ts';
 import { PayboxError } from '../../lib/errors.ts';
 import type {
@@ -14,6 +15,7 @@ import type {
 import type { GatewayDeps } from '../common/world.ts';
 import type { DatabaseClock } from '../store/engines/database-clock.ts';
 import type { StoreSharing } from '../store/engines/store-sharing.ts';
+import type { HeldInTransaction } from '../store/transact.ts';
 import { Beats } from './beats.ts';
 import { BrokerLine } from './broker-line.ts';
 import type { DatabaseSession } from './database-session.ts';
@@ -57,6 +59,9 @@ export class ClusterPlace implements Place {
   #hearing: Hearing | undefined;
   #sessions = 0;
   #isGone = false;
+  /** True if there were other gateways when the database last answered. */
+  #hadOthers = false;
+  #shown = '';
 
   constructor(parts: PlaceParts, deps: GatewayDeps) {
     const { own, lane, generation, sessions, rows, time } = parts;
@@ -101,7 +106,8 @@ export class ClusterPlace implements Place {
 
   problem(): string | undefined {
     if (this.#isGone) return 'other gateways have taken over the work of this one';
-    if (this.#beats.isSeen) return undefined;
+    // Without others there is nobody who could bury a slow gateway.
+    if (this.#beats.isSeen || !this.#hadOthers) return undefined;
     return `the database does not answer, or this gateway was frozen: it was not seen for ${GONE_MS} ms`;
   }
 
@@ -161,8 +167,18 @@ export class ClusterPlace implements Place {
   async claim(session: HeldSession): Promise<Claimed> {
     const claimed = await this.#holdings.claim(session);
     const { terminalCode: box, sessionId } = session;
-    if (claimed.before !== undefined && claimed.before !== this.run) this.hint({ about: 'session', box, sessionId });
+    if (claimed?.before !== undefined && claimed.before !== this.run) this.hint({ about: 'session', box, sessionId });
     return claimed;
+  }
+
+  heldBy(terminalCode: string, sessionId: string): HeldInTransaction {
+    return async (trx) => {
+      const { rows } = await sql`select 1 from cluster.box_sessions
+        where terminal_code = ${terminalCode} and run = ${this.run} and session_id = ${sessionId} for share`.execute(
+        trx,
+      );
+      return rows.length > 0;
+    };
   }
 
   release(terminalCode: string, sessionId: string, comesBack = false): void {
@@ -259,6 +275,11 @@ export class ClusterPlace implements Place {
   }
 
   async #see(view: View): Promise<void> {
+    this.#hadOthers = this.others().length > 0;
+    const shown = JSON.stringify(this.gateways().map(({ run, leaving }) => [run, leaving]));
+    // The console draws the gateways beside the boxes.
+    if (shown !== this.#shown) this.#hearing?.hint({ about: 'lists', topics: ['boxes'] });
+    this.#shown = shown;
     void this.#voice.keepHearing();
     await this.#news.read();
     await this.#news.flush();

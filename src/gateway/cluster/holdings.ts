@@ -18,10 +18,8 @@ const ASK_AGAIN_FOR_DOOR_MS = 900;
 const SESSION = `terminal_code as "terminalCode", session_id as "sessionId", serial_number as "serialNumber",
   agent_version as "agentVersion", display, transport, since_ms as "sinceMs"`;
 
-/** The run that had a box before its claim. Undefined if nobody had it. */
-export interface Claimed {
-  before: string | undefined;
-}
+/** The run that had a box before its claim, if any. Undefined if a later session of the box has it. */
+export type Claimed = { before: string | undefined } | undefined;
 
 /** Reads and writes the leases of boxes, streams and work. Everything that a run has ends with its row. */
 export class Holdings {
@@ -148,15 +146,20 @@ export class Holdings {
 
   async #claim(sessions: readonly HeldSession[]): Promise<Claimed[]> {
     const column = (of: (it: HeldSession) => string | number) => sessions.map(of);
-    const { rows } = await this.#leased<{ terminal_code: string; run: string }>(
+    const { rows } = await this.#leased<{ before: string | null; taken: boolean }>(
       `with before as (select terminal_code, run from cluster.box_sessions where terminal_code = any($2) for update),
-       claimed as (insert into cluster.box_sessions
-         (run, terminal_code, session_id, serial_number, agent_version, display, transport, since_ms)
-         select $1, * from unnest($2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::float8[])
+       claimed as (insert into cluster.box_sessions as held
+         (run, terminal_code, session_id, serial_number, agent_version, display, transport, since_ms, kid, hello_ms)
+         select $1, * from unnest($2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::float8[],
+           $9::text[], $10::float8[])
          on conflict (terminal_code) do update set run = excluded.run, session_id = excluded.session_id,
-           serial_number = excluded.serial_number, agent_version = excluded.agent_version,
-           display = excluded.display, transport = excluded.transport, since_ms = excluded.since_ms)
-       select * from before`,
+           serial_number = excluded.serial_number, agent_version = excluded.agent_version, display = excluded.display,
+           transport = excluded.transport, since_ms = excluded.since_ms, kid = excluded.kid, hello_ms = excluded.hello_ms
+         where held.kid <> excluded.kid or held.hello_ms <= excluded.hello_ms
+         returning terminal_code)
+       select before.run as before, claimed.terminal_code is not null as taken
+         from unnest($2::text[]) with ordinality as asked (terminal_code, place)
+         left join before using (terminal_code) left join claimed using (terminal_code) order by place`,
       [
         this.#run,
         column((it) => it.terminalCode),
@@ -166,10 +169,11 @@ export class Holdings {
         column((it) => it.display),
         column((it) => it.transport),
         column((it) => it.sinceMs),
+        column((it) => it.order?.kid ?? ''),
+        column((it) => it.order?.helloMs ?? 0),
       ],
     );
-    const before = new Map(rows.map((it) => [it.terminal_code, it.run]));
-    return sessions.map(({ terminalCode }) => ({ before: before.get(terminalCode) }));
+    return rows.map(({ before, taken }) => (taken ? { before: before ?? undefined } : undefined));
   }
 
   async #areComing(terminalCodes: readonly string[]): Promise<boolean[]> {

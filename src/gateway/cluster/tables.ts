@@ -48,13 +48,15 @@ export const SETUP = `
   create schema if not exists cluster;
   create table if not exists cluster.settings (one int primary key check (one = 1), secret text not null, generation text not null default '');
   create table if not exists cluster.lanes (lane int primary key, name text not null unique, joined_at timestamptz not null);
-  create table if not exists cluster.gateways (run text primary key, name text not null unique, seen_at timestamptz not null,
+  create table if not exists cluster.gateways (run text primary key,
+    name text not null unique references cluster.lanes (name), seen_at timestamptz not null,
     gone boolean not null default false, leaving boolean not null default false,
     served boolean not null default false, file text not null, alike jsonb not null,
     ahead_ms float8, sessions int not null default 0);
   create table if not exists cluster.box_sessions (terminal_code text primary key,
     run text not null references cluster.gateways on delete cascade, session_id text not null, serial_number text not null,
-    agent_version text not null, display text not null, transport text not null, since_ms float8 not null);
+    agent_version text not null, display text not null, transport text not null, since_ms float8 not null,
+    kid text not null, hello_ms float8 not null);
   create index if not exists box_sessions_of_run on cluster.box_sessions (run);
   create unlogged table if not exists cluster.left_boxes (terminal_code text primary key, left_at timestamptz not null);
   create table if not exists cluster.box_streams (terminal_code text not null, session_id text not null,

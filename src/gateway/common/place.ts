@@ -1,9 +1,10 @@
 import type { Clock } from '../../lib/clock.ts';
 import type { PayboxError } from '../../lib/errors.ts';
-import type { ShowBody } from '../../protocol/messages.ts';
+import type { ShowBody, UpOf } from '../../protocol/messages.ts';
 import type { WirePage } from '../../protocol/wire.ts';
 import type { DatabaseClock } from '../store/engines/database-clock.ts';
 import type { StoreSharing } from '../store/engines/store-sharing.ts';
+import type { HeldInTransaction } from '../store/transact.ts';
 import type { Topic } from './changes.ts';
 import type { LoginBudgets } from './login-budgets.ts';
 import { type Result, refuse } from './result.ts';
@@ -65,6 +66,17 @@ export interface Hearing {
   unseen(): void;
 }
 
+/** The order of the hellos that a box has signed with one key: a later one has a larger `helloMs` (clause SIG-2). */
+export interface HelloOrder {
+  kid: string;
+  helloMs: number;
+}
+
+/** A hello, and its place among the hellos of its box if that was signed. */
+export interface OrderedHello extends UpOf<'hello'> {
+  order?: HelloOrder | undefined;
+}
+
 /** A session of a box, as its holder describes it to others. */
 export interface HeldSession {
   terminalCode: string;
@@ -75,6 +87,8 @@ export interface HeldSession {
   transport: string;
   /** Calendar time, in milliseconds since 1970. */
   sinceMs: number;
+  /** Undefined for a box that signs nothing. */
+  order?: HelloOrder | undefined;
 }
 
 /** A session, and the run of the gateway that holds it. */
@@ -154,9 +168,12 @@ export interface Place {
 
   /**
    * Takes a box for this session, from whoever has it. Settles once that is durable. Rejects when the database does not
-   * answer, or when this run has lost its place. `before`: the run that had the box, undefined if none.
+   * answer, or when this run has lost its place. `before`: the run that had the box, undefined if none. Settles with
+   * undefined if a later session of the box has it, because this hello was late.
    */
-  claim(session: HeldSession): Promise<{ before: string | undefined }>;
+  claim(session: HeldSession): Promise<{ before: string | undefined } | undefined>;
+  /** Returns a check that this session has the box. Undefined at a gateway alone, where nobody else can take it. */
+  heldBy(terminalCode: string, sessionId: string): HeldInTransaction | undefined;
   /** Gives up a box if this session still has it. `comesBack`: it is this gateway that ends the session, and not the box. */
   release(terminalCode: string, sessionId: string, comesBack?: boolean): void;
   /**
@@ -243,6 +260,7 @@ export function placeAlone(run: string): Place {
     },
     begin: () => undefined,
     claim: async () => ({ before: undefined }),
+    heldBy: () => undefined,
     release: () => undefined,
     isComing: async () => false,
     holder: async () => undefined,

@@ -13,6 +13,12 @@ const TRIES_MAX = 30;
 /** The longest wait before the second try. It grows with each try, so that all tries take about a second. */
 const WAIT_MS = 4;
 
+/**
+ * Returns whether a session has its box. If it has, nobody takes the box before the transaction of this database has
+ * ended.
+ */
+export type HeldInTransaction = (trx: Kysely<Tables>) => Promise<boolean>;
+
 /** Returns whether PostgreSQL has undone this work only because of what somebody else did at the same moment. */
 export function isConflict(error: unknown): boolean {
   return CONFLICTS.includes(systemCodeOf(error) ?? '');

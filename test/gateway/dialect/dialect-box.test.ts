@@ -64,9 +64,11 @@ async function listening(stored: 'first' | 'repeated' = 'first', left?: { status
   const records = storedOf({
     directory: { accountOf: async () => ACCOUNT, box: async () => state.box },
     store: {
-      orders: {
+      pushes: {
         newestShown: async () => (left?.status === 'ended' ? undefined : left && LEFT),
         hasPushSince: async () => left !== undefined,
+      },
+      orders: {
         idByPush: async () => 'order',
         find: async () => (left && left.status !== 'ended' ? { status: left.status } : undefined),
       },

@@ -156,10 +156,10 @@ export class DialectBox {
     if (this.#isRestored) return false;
     const { store } = this.#stored;
     const { clock } = this.#world;
-    const open = await store.orders.newestShown(this.terminalCode);
+    const open = await store.pushes.newestShown(this.terminalCode);
     this.#isRestored = true;
     // The box may still show the QR of an order that was paid or ended meanwhile.
-    if (open === undefined) return store.orders.hasPushSince(this.terminalCode, clock.wallMs());
+    if (open === undefined) return store.pushes.hasPushSince(this.terminalCode, clock.wallMs());
     const { id: pushId, order_id: orderId, amount, qr_code: qrCode, bank_account, expires_at_ms } = open;
     if (bank_account !== this.#box.account) return true;
     const endsAtMs = clock.monotonicMs() + expires_at_ms - clock.wallMs();

@@ -96,6 +96,8 @@ export interface Expected {
   /** The box may show a QR of this account. */
   bankAccount?: string | undefined;
   seen?: SeenOrder | undefined;
+  /** This push is still the newest one of the box. */
+  newestOnBox?: string | undefined;
 }
 
 /** The reason why a push was not stored. */
@@ -105,6 +107,12 @@ export type PushProblem = LinkProblem | 'pushed meanwhile';
 export async function isPushed(db: Kysely<Tables>, { partner, qr_code, order_id }: NewOrder): Promise<boolean> {
   const same = db.selectFrom('orders').select('id').where('qr_code', '=', qr_code).where('partner', '=', partner);
   return (await same.where('order_id', '=', order_id).limit(1).executeTakeFirst()) !== undefined;
+}
+
+/** Returns whether a box has a newer push than this one. */
+export async function hasNewerPush(db: Kysely<Tables>, terminalCode: string, pushId: string): Promise<boolean> {
+  const pushes = db.selectFrom('pushes').select('id').where('terminal_code', '=', terminalCode);
+  return (await pushes.orderBy('seq', 'desc').limit(1).executeTakeFirst())?.id !== pushId;
 }
 
 /** Makes this push the newest one of its order. Returns false if the order has another newest one than `seen`. */
@@ -159,6 +167,20 @@ export async function setOrderStatus(
     // A literal: a parameter is compared with the index of unpaid orders, and SQLite prepares the statement again each time.
     .where('status', '<>', sql.lit('paid'))
     .execute();
+}
+
+/** Ends a push in the caller's transaction. Returns whether it belongs to this box. */
+export async function endPush(
+  db: Kysely<Tables>,
+  push: { id: string; terminalCode: string },
+  how: EndedHow,
+  atMs: number,
+): Promise<boolean> {
+  if (await changePush(db, { ...push, among: OPEN_PUSH }, { status: 'ended', ended_at_ms: atMs })) {
+    await setOrderStatus(db, push.id, ORDER_AFTER[how], atMs);
+    return true;
+  }
+  return changePush(db, { ...push, among: ['failed', 'cancelled', 'ended'] }, { ended_at_ms: atMs });
 }
 
 /** The reason why a box must not show a QR of an account. `linked` means that the box is linked to another account. */
@@ -220,18 +242,4 @@ export async function cancelOrder(
     .returning(['id', 'terminal_code'])
     .execute();
   return { hasChanged: !hasEnded || withdrawn.length > 0, withdrawn };
-}
-
-/** Returns the newest push that this box shows, with its order. */
-export function newestShown(db: Kysely<Tables>, terminalCode: string) {
-  return db
-    .selectFrom('pushes')
-    .innerJoin('orders', 'orders.id', 'pushes.order_ref')
-    .select(['pushes.id', 'pushes.expires_at_ms', 'order_id', 'amount', 'qr_code', 'bank_account'])
-    .where('pushes.terminal_code', '=', terminalCode)
-    .where('pushes.status', '=', 'shown')
-    .where('pushes.ended_at_ms', 'is', null)
-    .orderBy('pushes.seq', 'desc')
-    .limit(1)
-    .executeTakeFirst();
 }

@@ -13,18 +13,18 @@ import {
   type PushStatus,
   type Tables,
 } from '../schema/tables.ts';
-import { transact } from '../transact.ts';
+import { type HeldInTransaction, transact } from '../transact.ts';
 import {
   addOrder,
   type Cancellation,
   cancelOrder,
   changePush,
   type Expected,
+  endPush,
+  hasNewerPush,
   insertOrder,
   isPushed,
   linkProblem,
-  newestShown,
-  ORDER_AFTER,
   type OrderSides,
   type PushProblem,
   setOrderPushed,
@@ -133,10 +133,11 @@ export class OrderStore {
    * `expected` any more, and returns what. Another gateway may have changed it.
    */
   startPush(push: NewPush, newOrder: NewOrder | undefined, expected: Expected = {}): Promise<PushProblem | undefined> {
-    const { bankAccount, seen } = expected;
+    const { bankAccount, seen, newestOnBox } = expected;
     return transact(this.#db, async (trx) => {
       const problem = bankAccount && (await linkProblem(trx, push.terminal_code, bankAccount));
       if (problem) return problem;
+      if (newestOnBox && (await hasNewerPush(trx, push.terminal_code, newestOnBox))) return 'pushed meanwhile';
       if (newOrder === undefined) {
         if (!(await setOrderPushed(trx, push, seen))) {
           if (seen === undefined) throw new Error('the order of the push was deleted');
@@ -191,14 +192,7 @@ export class OrderStore {
 
   /** Records that the box has ended a push. Returns whether the push belongs to this box. */
   async endPush(pushId: string, terminalCode: string, how: EndedHow, atMs: number): Promise<boolean> {
-    return transact(this.#db, async (trx) => {
-      const push = { id: pushId, terminalCode };
-      if (await changePush(trx, { ...push, among: OPEN_PUSH }, { status: 'ended', ended_at_ms: atMs })) {
-        await setOrderStatus(trx, pushId, ORDER_AFTER[how], atMs);
-        return true;
-      }
-      return changePush(trx, { ...push, among: ['failed', 'cancelled', 'ended'] }, { ended_at_ms: atMs });
-    });
+    return transact(this.#db, (trx) => endPush(trx, { id: pushId, terminalCode }, how, atMs));
   }
 
   /** Records that the box knows the end of a failed or cancelled push. Returns false for any other push. */
@@ -213,11 +207,26 @@ export class OrderStore {
     return changePush(this.#db, push, { ended_at_ms: null });
   }
 
-  /** Ends the open pushes that a box does not show according to its hello, because it was replaced or lost its disk. */
-  async endAllExcept(shownPushId: string | null, terminalCode: string, atMs: number): Promise<void> {
+  /**
+   * Ends the open pushes that a box does not show according to its hello, because it was replaced or lost its disk.
+   * Returns false, and ends no further one, once another session has the box, which may show them.
+   */
+  async endAllExcept(
+    shownPushId: string | null,
+    terminalCode: string,
+    atMs: number,
+    isHeld?: HeldInTransaction,
+  ): Promise<boolean> {
     for (const id of await this.openPushIds(terminalCode)) {
-      if (id !== shownPushId) await this.endPush(id, terminalCode, 'interrupted', atMs);
+      if (id === shownPushId) continue;
+      const isDone = await transact(this.#db, async (trx) => {
+        if (isHeld !== undefined && !(await isHeld(trx))) return false;
+        await endPush(trx, { id, terminalCode }, 'interrupted', atMs);
+        return true;
+      });
+      if (!isDone) return false;
     }
+    return true;
   }
 
   /** Returns the newest failed or cancelled pushes that a box may still show, until it reports their end (MSG-9). */
@@ -263,17 +272,6 @@ export class OrderStore {
       if (await this.failPush(push.id, push.terminal_code, 'BOX_OFFLINE', atMs, false)) failed.push(push);
     }
     return failed;
-  }
-
-  /** Returns the newest push that a box shows, and its order. Undefined if it shows none. */
-  newestShown(terminalCode: string): ReturnType<typeof newestShown> {
-    return newestShown(this.#db, terminalCode);
-  }
-
-  /** Returns whether a push to the box had a lifetime that ends after this time, whatever its status is. */
-  async hasPushSince(terminalCode: string, atMs: number): Promise<boolean> {
-    const pushes = this.#db.selectFrom('pushes').select('id').where('terminal_code', '=', terminalCode);
-    return (await pushes.where('expires_at_ms', '>', atMs).limit(1).executeTakeFirst()) !== undefined;
   }
 
   /** Returns the newest pushes that a box may show: they are on their way or displayed (clause MSG-10). */

@@ -166,8 +166,11 @@ export class PaymentStore {
     await unreportedOf(this.#db, terminalCode).set(dropped(atMs)).where('payment_id', '=', paymentId).execute();
   }
 
-  /** Ends the waiting notices of a box about money to other accounts than this one (PROTOCOL.md, clause REG-5). */
-  async dropForeignNotices(terminalCode: string, bankAccount: string, atMs: number): Promise<void> {
+  /**
+   * Ends the waiting notices of a box about money to other accounts than that of its row (PROTOCOL.md, clause REG-5). A
+   * hello may be handled so slowly that the box has got another account since it was read.
+   */
+  async dropForeignNotices(terminalCode: string, atMs: number): Promise<void> {
     const { numUpdatedRows } = await unreportedOf(this.#db, terminalCode)
       .set(dropped(atMs))
       .where(({ exists, selectFrom }) =>
@@ -175,7 +178,9 @@ export class PaymentStore {
           selectFrom('payments')
             .select('payments.id')
             .whereRef('payments.id', '=', 'notices.payment_id')
-            .where('payments.bank_account', '<>', bankAccount),
+            .where('payments.bank_account', 'is distinct from', (it) =>
+              it.selectFrom('boxes').select('account').where('boxes.terminal_code', '=', terminalCode),
+            ),
         ),
       )
       .executeTakeFirstOrThrow();

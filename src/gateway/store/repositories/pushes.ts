@@ -62,6 +62,26 @@ export class PushReader {
     return ['sent', 'accepted'].includes(newest.status) ? { id: newest.id, sinceMs: newest.created_at_ms } : undefined;
   }
 
+  /** Returns the newest push that this box shows, with its order. Undefined if it shows none. */
+  newestShown(terminalCode: string) {
+    return this.#db
+      .selectFrom('pushes')
+      .innerJoin('orders', 'orders.id', 'pushes.order_ref')
+      .select(['pushes.id', 'pushes.expires_at_ms', 'order_id', 'amount', 'qr_code', 'bank_account'])
+      .where('pushes.terminal_code', '=', terminalCode)
+      .where('pushes.status', '=', 'shown')
+      .where('pushes.ended_at_ms', 'is', null)
+      .orderBy('pushes.seq', 'desc')
+      .limit(1)
+      .executeTakeFirst();
+  }
+
+  /** Returns whether a push to the box had a lifetime that ends after this time, whatever its status is. */
+  async hasPushSince(terminalCode: string, atMs: number): Promise<boolean> {
+    const pushes = this.#db.selectFrom('pushes').select('id').where('terminal_code', '=', terminalCode);
+    return (await pushes.where('expires_at_ms', '>', atMs).limit(1).executeTakeFirst()) !== undefined;
+  }
+
   /** Returns the pushes that were stored for these boxes in this time, and of which no box has said anything. */
   async unansweredAmong(
     terminalCodes: readonly string[],
