@@ -53,7 +53,8 @@ async function join(databaseUrl: string, name: string, more: Record<string, unkn
   const place: Place = await joinCluster(config, { clock: systemClock, random: systemRandom, log }, opened);
   const hearing: Hearing = {
     news: async (news) => void heard.push(news),
-    hint: (hint) => void heard.push(hint),
+    // Where the list of gateways changes depends on the moment.
+    hint: (hint) => void (hint.about === 'lists' || heard.push(hint)),
     answer: async (_kind, question) => {
       asked.push(question);
       return { status: 202, reason: JSON.stringify(question) } as never;
