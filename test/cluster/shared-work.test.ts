@@ -7,6 +7,7 @@ import { newSecret } from '../../src/protocol/secret.ts';
 import { openStream } from '../gateway/admin.ts';
 import {
   BOX1,
+  BOX2,
   partnerServer,
   processed,
   qrFor,
@@ -186,6 +187,25 @@ describe.skipIf(missing)(`gateways that share a database${note}`, () => {
     const pushes = orders.map((it) => [it.orderId, it.pushes.length]);
     expect(pushes.toReversed().slice(1)).toEqual(codes.map((code) => [code, 1]));
     expect(box.of('show')).toHaveLength(codes.length + 1);
+  });
+
+  it('SND-9 an order that is pushed to two boxes in one moment is shown by both', async () => {
+    const [a, b] = await gatewaysOf(['a', 'b']);
+    const boxes = [
+      await connectFakeBox({ gateway: a, identity: BOX1, transport: 'http' }),
+      await connectFakeBox({ gateway: b, identity: BOX2, transport: 'http' }),
+    ];
+    for (const [n, second] of [a, b, a, b, b, a].entries()) {
+      const orderId = `DH3${n}`;
+      await a.generate({ orderId, content: orderId });
+      const named = { orderId, content: orderId, qrCode: qrFor({ purpose: orderId }) };
+      const calls = [
+        a.sendQr(named),
+        second.sendQr({ ...named, terminalCode: BOX2.terminalCode, serialNumber: BOX2.serialNumber }),
+      ];
+      expect((await Promise.all(calls)).map((it) => it.body.status)).toEqual(['SUCCESS', 'SUCCESS']);
+      for (const box of boxes) expect(box.of('show').at(-1)?.orderId).toBe(orderId);
+    }
   });
 
   it('SND-9 a refusal answers the calls at every gateway', async () => {

@@ -33,7 +33,11 @@ export async function joinedPush(
     if (push === 'confirmed') return accept(undefined);
     if (push === undefined) {
       if (awaited === undefined) return undefined;
-      const outcome = outcomeOf(await store.pushes.state(awaited), confirm);
+      const state = await store.pushes.state(awaited);
+      // The order may be pushed to two boxes at once.
+      if (state !== undefined && state.terminalCode !== terminalCode) return undefined;
+
+      const outcome = outcomeOf(state, confirm);
       if (outcome !== undefined) return outcome;
       if (clock.monotonicMs() - begunMs > confirmTimeoutMs) {
         return refuse('BOX_TIMEOUT', `no confirmation within ${confirmTimeoutMs} ms`);

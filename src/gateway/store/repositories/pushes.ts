@@ -5,6 +5,7 @@ import { type Confirmation, isConfirmation, UNSURE_CODES } from './orders.ts';
 
 /** The state of a push. */
 export interface PushState {
+  terminalCode: string;
   status: PushStatus;
   /** The reason of a failed push. */
   code: string | null;
@@ -29,13 +30,19 @@ export class PushReader {
     const push = await this.#db
       .selectFrom('pushes')
       .innerJoin('orders', 'orders.id', 'pushes.order_ref')
-      .select(['pushes.status', 'pushes.code', 'pushes.confirmed_at_ms', 'orders.shown_push_id'])
+      .select([
+        'pushes.terminal_code',
+        'pushes.status',
+        'pushes.code',
+        'pushes.confirmed_at_ms',
+        'orders.shown_push_id',
+      ])
       .where('pushes.id', '=', pushId)
       .executeTakeFirst();
     if (push === undefined) return undefined;
-    const { status, code } = push;
+    const { terminal_code: terminalCode, status, code } = push;
     const wasShown = status === 'shown' || push.shown_push_id === pushId;
-    return { status, code, wasAccepted: push.confirmed_at_ms !== null, wasShown };
+    return { terminalCode, status, code, wasAccepted: push.confirmed_at_ms !== null, wasShown };
   }
 
   /**
