@@ -65,7 +65,8 @@ it('SHA-3 the presence of lane 0 names the number of lanes, and says so when the
   expect(said[0]?.sessionId).toBe(said[1]?.sessionId);
 });
 
-it('SHA-2 the holder sends boxes home a few each second, and none on which a push is open', async () => {
+/** A gateway in lane 1 with two boxes whose home is lane 2. The first one shows a push. */
+async function boxesAwayFromHome() {
   const url = await brokerOfLanes();
   const lanes = new LanesOfTest();
   lanes.living = [1];
@@ -74,6 +75,11 @@ it('SHA-2 the holder sends boxes home a few each second, and none on which a pus
   const showing = await hello(url, 1, BOX1);
   const idle = await hello(url, 1, BOX2);
   expect(await pushTo(one.hub, BOX1)).toEqual({ ok: true });
+  return { lanes, one, showing, idle };
+}
+
+it('SHA-2 the holder sends boxes home a few each second, and none on which a push is open', async () => {
+  const { lanes, one, showing, idle } = await boxesAwayFromHome();
   const { pushId, orderId } = await showing.next('show');
   lanes.living = [1, 2];
   lanes.changed();
@@ -86,14 +92,7 @@ it('SHA-2 the holder sends boxes home a few each second, and none on which a pus
 });
 
 it('SHA-2 a gateway that ends sends all boxes home at once, also those on which a push is open', async () => {
-  const url = await brokerOfLanes();
-  const lanes = new LanesOfTest();
-  lanes.living = [1];
-  for (const { terminalCode } of BOXES) lanes.homes.set(terminalCode, 2);
-  const one = await gatewayInLane(1, url, lanes);
-  const showing = await hello(url, 1, BOX1);
-  const idle = await hello(url, 1, BOX2);
-  expect(await pushTo(one.hub, BOX1)).toEqual({ ok: true });
+  const { lanes, one, showing, idle } = await boxesAwayFromHome();
   await showing.next('show');
   lanes.leaving = [1];
   lanes.living = [2];

@@ -60,7 +60,7 @@ export class GatewayPresence {
       if (decoded.value.sessionId === this.#runId) {
         this.#echo.resolve();
       } else if (place.sharing === undefined) {
-        // Where gateways share a database, another one may just hold, or give up, a door at this lane.
+        // Of gateways that share a database, another one may hold a door at this lane, or give it up in this moment.
         log.warn('broker-shared', { reason: 'another gateway uses this broker' });
       }
       return;
