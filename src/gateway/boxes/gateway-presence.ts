@@ -60,7 +60,7 @@ export class GatewayPresence {
       if (decoded.value.sessionId === this.#runId) {
         this.#echo.resolve();
       } else if (place.sharing === undefined) {
-        // Of gateways that share a database, another one may hold a door at this lane, or give it up in this moment.
+        // Another gateway of the same database may hold a door at this lane, or give it up in this moment.
         log.warn('broker-shared', { reason: 'another gateway uses this broker' });
       }
       return;
